@@ -190,20 +190,26 @@ class Bench:
         return {key: sum(a[key] - b[key] for a, b in zip(after, before)) for key in after[0]}
 
     def payload(self, device, servers):
-        """What goes through must come in. What as many requests of one sector bring in is control, but
-        for how many ends a message tells of, which depends on time; more than that, in whole sectors,
-        is payload. And the bytes of control."""
+        """Payload in, payload out, and the bytes of control. What as many requests of one sector carry is
+        control, but for how many ends a message tells of, which depends on time; more than that, in
+        whole sectors, is payload."""
         large, small = (self.carried(device, servers, block) for block in (MIB, SECTOR))
-        messages = large["messages_in"] - small["messages_in"]
-        more = max(0, large["payload_in"] - small["payload_in"] - messages * NOTIFIED_BYTES)
-        return more // SECTOR * SECTOR, large["bytes_in"] + large["bytes_out"]
+
+        def more(way):
+            messages = large["messages_" + way] - small["messages_" + way]
+            bytes_more = large["payload_" + way] - small["payload_" + way] - messages * NOTIFIED_BYTES
+            return max(0, bytes_more) // SECTOR * SECTOR
+        return more("in"), more("out"), large["bytes_in"] + large["bytes_out"]
 
     def measure(self):
         c = self.cluster
         self.moved_bytes = 2 * self.COUNT * MIB
-        self.own_payload, own_bytes = self.payload("disk", [c.own])
+        self.own_payload, _, own_bytes = self.payload("disk", [c.own])
         self.own_control = own_bytes / (2 * self.COUNT)
-        self.relay_payload, _ = self.payload("relayed", [c.relay])
+        # All that goes over a wire goes through the I/O unit, or, relayed, through the relay.
+        self.direct_wire = sum(self.payload("disk", [c.iou])[:2])
+        self.relay_payload, relay_out, _ = self.payload("relayed", [c.relay])
+        self.relay_wire = self.relay_payload + relay_out
         for n in range(self.options.rounds):
             for s in self.rows:
                 tell("round %d of %d, %s" % (n + 1, self.options.rounds, s.title.strip()))
@@ -280,6 +286,7 @@ def show_values(b):
                                                          b.own_control))
     print("%-52s %12d bytes, of %d that were moved" % ("payload through the relay's adapters, if relayed",
                                                       b.relay_payload, b.moved_bytes))
+    print("%-52s %12d bytes; relayed %d" % ("payload over the wires", b.direct_wire, b.relay_wire))
 
 
 def show_goal(text, ratio, goal, is_most, is_disturbed):
@@ -327,6 +334,8 @@ def show_line(name, value, unit, versus, ratio, is_disturbed=False):
 def show_lines(b):
     show_line("rio_owner_payload", b.own_payload, "bytes", "rio_moved", b.own_payload / b.moved_bytes)
     show_line("rio_relay_payload", b.relay_payload, "bytes", "rio_moved", b.relay_payload / b.moved_bytes)
+    show_line("rio_wire_payload", b.direct_wire, "bytes", "rio_relayed_wire_payload",
+              b.direct_wire / b.relay_wire)
     show_line("rio_owner_control", b.own_control, "bytes/request", "block_1m", b.own_control / MIB)
     pairs = [(g[1], g[2]) for g in GOALS] + [(a[1], a[2]) for a in ASIDE]
     for ours, theirs in ((b.by_name[x], b.by_name[y]) for x, y in pairs):

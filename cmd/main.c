@@ -36,6 +36,10 @@ static const char environment[] =
 	"  WEFT_TRACE=FILE   write what happens, for weft trace\n"
 	"  WEFT_LOG=LEVEL    off (the default); error: a line on stderr for each queue pair that\n"
 	"                    fails or is not connected, and why; info: for those that end well, too\n"
+	"  WEFT_POLICY=P     under weft run: open (the default); strict: peers reach windows only, and\n"
+	"                    no memory region, whatever its rights\n"
+	"  WEFT_SERVE=on     under weft run: a thread of weft's does all of the work, and keeps a\n"
+	"                    processor busy; posting and polling make no system call\n"
 	"  WEFT_STAT=off     do not show counters to weft stat\n";
 
 static void usage(FILE *to)

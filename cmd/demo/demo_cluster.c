@@ -527,7 +527,7 @@ static void show_paths(const struct demo *d, const struct weft_rio_traffic *ioun
 		       rows[i].relayed);
 	printf("\nWhat the I/O unit sends includes a word of 60 bytes behind the data of each request.\n"
 	       "Relayed is what the double movement would have carried: each byte into the owner\n"
-	       "and out again. Nothing of that was done here.\n\n");
+	       "and out again. Nothing of that was done here; ./dev bench rio does and measures it.\n\n");
 }
 
 static bool play(struct demo *d)

@@ -32,7 +32,7 @@ import time
 KINDS = {"COMMAND": "COMMAND", "FILE": "FILE", "LIST": "LIST", "NAME": "FILE", "PID": "PID",
          "PROGRAM": "PROGRAM", "REASON": "REASON"}
 # Values that the option's text lists: "off, error or info, on stderr".
-LISTED = {"KIND", "LEVEL", "OP"}
+LISTED = {"KIND", "LEVEL", "OP", "WHICH"}
 WORD = r"[a-z]+(?: \(default\))?"
 
 

@@ -30,7 +30,6 @@ static enum weft_reason open_queues(struct perf_end *e)
 		.recv_max = 2 * RECVS,
 		.sges_max = 1,
 		.inline_max_bytes = PERF_INLINE_MAX,
-		.outstanding_max = PERF_READS_MAX,
 	};
 	enum weft_reason r = weft_cq_create(e->adapter, &cq, &e->cq);
 

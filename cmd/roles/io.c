@@ -12,10 +12,11 @@
 
 #include "base/quantity.h"
 #include "cmd/roles/cluster_view.h"
+#include "cmd/roles/io_lend.h"
 #include "cmd/roles/io_run.h"
 #include "cmd/roles/rio_role.h"
 
-enum { NS_PER_S = 1000000000, BLOCK = 1 << 20, DEPTH = 16, BENCH_BLOCK = 4096, BENCH_DEPTH = 32 };
+enum { NS_PER_S = 1000000000, BLOCK = 1 << 20, DEPTH = 16, SMALL_BLOCK = 4096, BENCH_DEPTH = 32 };
 
 static const char help[] =
 	"usage: weft io FILE list\n"
@@ -24,6 +25,8 @@ static const char help[] =
 	"       weft io FILE copy DEVICE DEVICE [OPTIONS]   from the first to the second\n"
 	"       weft io FILE flush|zero|discard DEVICE [OPTIONS]\n"
 	"       weft io FILE bench DEVICE [OPTIONS]\n"
+	"       weft io FILE source --file NAME             lends memory with what NAME has\n"
+	"       weft io FILE sink --file NAME --length N    lends memory, which NAME gets in the end\n"
 	"\n"
 	"Reads and writes devices that an owner lets this requester use. The data goes straight\n"
 	"between the I/O unit that has the device and the memory of this process. FILE is the\n"
@@ -32,10 +35,13 @@ static const char help[] =
 	"  --at N         first byte, with k, M, G, T; default 0\n"
 	"  --length N     bytes; default: to the end of the device, or of the input\n"
 	"  --to N         copy: first byte in the second device; default as --at\n"
+	"  --inside N     copy: through the I/O unit's own memory, from its byte N on\n"
 	"  --file NAME    instead of standard input or output\n"
-	"  --block N      bytes of a request; default 1M, of bench 4k\n"
+	"  --memory M     read, write: to or from memory that another requester lends; M as it said\n"
+	"  --block N      bytes of a request; default 1M, of bench and --immediate 4k\n"
 	"  --depth N      requests under way; default 16, of bench 32\n"
 	"  --wait TIME    how long to wait for the owner and the device; default 10s\n"
+	"  --immediate    what is written travels in the requests: for little data; the owner sees it\n"
 	"  --write        bench: write, which destroys what is there; default: read\n"
 	"  --random       bench: blocks in no order\n"
 	"  --seconds S    bench: for so long; default 2\n"
@@ -45,8 +51,10 @@ static const char help[] =
 
 struct options {
 	const char *file, *verb, *devices[2], *path;
-	uint64_t at, length, to, block, depth, wait_ns, duration_ns, spin_ns;
-	bool has_spin, has_length, has_to, is_write, is_random, is_json, is_quiet;
+	struct io_memory memory;
+	uint64_t at, length, to, inside, block, depth, wait_ns, duration_ns, spin_ns;
+	bool has_spin, has_length, has_to, has_inside, has_memory, is_immediate, is_write,
+		is_random, is_json, is_quiet;
 };
 
 /* ---- Options -------------------------------------------------------------------------------- */
@@ -55,10 +63,13 @@ enum {
 	OPT_AT = 1,
 	OPT_LENGTH,
 	OPT_TO,
+	OPT_INSIDE,
 	OPT_FILE,
+	OPT_MEMORY,
 	OPT_BLOCK,
 	OPT_DEPTH,
 	OPT_WAIT,
+	OPT_IMMEDIATE,
 	OPT_WRITE,
 	OPT_RANDOM,
 	OPT_SECONDS,
@@ -72,10 +83,13 @@ static const struct option names[] = {
 	{ "at", required_argument, NULL, OPT_AT },
 	{ "length", required_argument, NULL, OPT_LENGTH },
 	{ "to", required_argument, NULL, OPT_TO },
+	{ "inside", required_argument, NULL, OPT_INSIDE },
 	{ "file", required_argument, NULL, OPT_FILE },
+	{ "memory", required_argument, NULL, OPT_MEMORY },
 	{ "block", required_argument, NULL, OPT_BLOCK },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
 	{ "wait", required_argument, NULL, OPT_WAIT },
+	{ "immediate", no_argument, NULL, OPT_IMMEDIATE },
 	{ "write", no_argument, NULL, OPT_WRITE },
 	{ "random", no_argument, NULL, OPT_RANDOM },
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
@@ -114,9 +128,15 @@ static bool take_value(int option, const char *text, struct options *o)
 	case OPT_TO:
 		o->has_to = true;
 		return quantity_size(word_of(text), &o->to);
+	case OPT_INSIDE:
+		o->has_inside = true;
+		return quantity_size(word_of(text), &o->inside);
 	case OPT_FILE:
 		o->path = text;
 		return true;
+	case OPT_MEMORY:
+		o->has_memory = true;
+		return io_lend_parse(text, &o->memory);
 	case OPT_BLOCK:
 		return quantity_size(word_of(text), &o->block) && o->block > 0 &&
 		       o->block <= IO_BLOCK_MAX;
@@ -143,7 +163,9 @@ static int take_options(int argc, char **argv, struct options *o)
 	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
 		if (option == OPT_HELP || option == 'h')
 			return 1;
-		if (option == OPT_WRITE)
+		if (option == OPT_IMMEDIATE)
+			o->is_immediate = true;
+		else if (option == OPT_WRITE)
 			o->is_write = true;
 		else if (option == OPT_RANDOM)
 			o->is_random = true;
@@ -306,6 +328,18 @@ static int with_file(struct io_run *run, const struct options *o, const struct i
 	return say_outcome(o, out) != 0 || !is_all;
 }
 
+static bool is_move(const char *verb)
+{
+	return strcmp(verb, "read") == 0 || strcmp(verb, "write") == 0;
+}
+
+static int with_lent(struct io_run *run, const struct options *o, const struct io_range *range,
+		     struct io_outcome *out)
+{
+	io_run_lent(run, range, &o->memory, strcmp(o->verb, "write") == 0, out);
+	return say_outcome(o, out);
+}
+
 static int copy(struct io_run *run, const struct options *o, const struct io_range *from,
 		struct io_outcome *out)
 {
@@ -374,9 +408,14 @@ static int io_device(struct weft_rio_requester *q, const struct options *o)
 	r = io_run_open(&run, q, (uint32_t)o->block, (uint32_t)o->depth);
 	if (r != WEFT_OK)
 		return rio_role_fail("io", "memory", r);
+	run.is_immediate = o->is_immediate;
+	run.is_inside = o->has_inside;
+	run.inside = o->inside;
 	if (!o->is_quiet && isatty(STDERR_FILENO))
 		run.tell = progress;
-	if (strcmp(o->verb, "read") == 0 || strcmp(o->verb, "write") == 0)
+	if (o->has_memory && is_move(o->verb))
+		status = with_lent(&run, o, &range, &out);
+	else if (is_move(o->verb))
 		status = with_file(&run, o, &range, &out);
 	else if (strcmp(o->verb, "copy") == 0)
 		status = copy(&run, o, &range, &out);
@@ -390,12 +429,17 @@ static int io_device(struct weft_rio_requester *q, const struct options *o)
 
 /* ---- The command ---------------------------------------------------------------------------- */
 
+static bool is_lender(const char *verb)
+{
+	return strcmp(verb, "source") == 0 || strcmp(verb, "sink") == 0;
+}
+
 /* How many devices a verb wants; -1: there is no such verb. */
 static int wants_devices(const char *verb)
 {
 	static const char *const one[] = { "read", "write", "flush", "zero", "discard", "bench" };
 
-	if (strcmp(verb, "list") == 0)
+	if (strcmp(verb, "list") == 0 || is_lender(verb))
 		return 0;
 	if (strcmp(verb, "copy") == 0)
 		return 2;
@@ -420,7 +464,7 @@ static bool take_words(int count, char **words, struct options *o)
 	for (int i = 0; i < wanted; i++)
 		o->devices[i] = words[2 + i];
 	if (o->block == 0)
-		o->block = strcmp(o->verb, "bench") == 0 ? BENCH_BLOCK : BLOCK;
+		o->block = o->is_immediate || strcmp(o->verb, "bench") == 0 ? SMALL_BLOCK : BLOCK;
 	if (o->depth == 0)
 		o->depth = strcmp(o->verb, "bench") == 0 ? BENCH_DEPTH : DEPTH;
 	return true;
@@ -461,7 +505,11 @@ static int io(const struct options *o)
 		rio_role_close(&f);
 		return rio_role_fail("io", "cannot begin", r);
 	}
-	status = o->devices[0] ? io_device(q, o) : io_list_when_there(q, o);
+	if (is_lender(o->verb))
+		status = io_lend(q, &(struct io_loan){ f.self.platform, o->path, o->length,
+						       strcmp(o->verb, "sink") == 0 });
+	else
+		status = o->devices[0] ? io_device(q, o) : io_list_when_there(q, o);
 	weft_rio_requester_close(q);
 	rio_role_close(&f);
 	return status;
@@ -481,6 +529,10 @@ static int cmd_io(int argc, char **argv)
 		return 2;
 	if (!take_words(argc - optind, argv + optind, &o)) {
 		fputs(help, stderr);
+		return 2;
+	}
+	if (is_lender(o.verb) && !o.path) {
+		fprintf(stderr, "weft io: %s needs --file\n", o.verb);
 		return 2;
 	}
 	if (has_nameless(&o)) {

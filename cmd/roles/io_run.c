@@ -64,28 +64,38 @@ static void fail(struct pass *p, enum weft_reason reason, uint64_t at, const cha
 	strncpy(p->o->text, text, sizeof(p->o->text) - 1);
 }
 
-static void submit(struct pass *p, struct slot *s, enum weft_rio_operation operation,
-		   const struct weft_rio_device *device, uint64_t at)
+static void submit_request(struct pass *p, struct slot *s, const struct weft_rio_transaction *t,
+			   uint32_t count)
 {
-	const struct weft_rio_sge segment = { .memory = buffer(p, s),
-					      .length = s->length,
-					      .tag = p->run->tag };
-	const struct weft_rio_transaction t = { .operation = operation,
-						.device = device->number,
-						.offset = at,
-						.length = s->length,
-						.sges = &segment,
-						.sge_count = 1 };
 	enum weft_reason r = weft_rio_request_submit(
-		p->run->requester, &(struct weft_rio_request){ .transactions = &t,
-							       .transaction_count = 1,
+		p->run->requester, &(struct weft_rio_request){ .transactions = t,
+							       .transaction_count = count,
 							       .context = s });
 
 	s->is_done = false;
 	if (r == WEFT_OK)
 		p->under_way++;
 	else
-		fail(p, r, at, "");
+		fail(p, r, t->offset, "");
+}
+
+static void submit(struct pass *p, struct slot *s, enum weft_rio_operation operation,
+		   const struct weft_rio_device *device, uint64_t at)
+{
+	const struct weft_rio_sge segment = { .memory = buffer(p, s),
+					      .length = s->length,
+					      .tag = p->run->tag };
+	struct weft_rio_transaction t = {
+		.operation = operation, .device = device->number, .offset = at, .length = s->length
+	};
+
+	if (p->run->is_immediate && operation == WEFT_RIO_WRITE) {
+		t.data = segment.memory;
+	} else {
+		t.sges = &segment;
+		t.sge_count = 1;
+	}
+	submit_request(p, s, &t, 1);
 }
 
 /* Waits for some; for each that has ended well calls next. */
@@ -160,7 +170,7 @@ static void pass_end(struct pass *p)
 
 /* ---- Files: in order, for they may be pipes -------------------------------------------------- */
 
-static bool file_put(int file, const uint8_t *bytes, size_t length)
+bool io_file_put(int file, const uint8_t *bytes, size_t length)
 {
 	while (length > 0) {
 		ssize_t n = write(file, bytes, length);
@@ -175,8 +185,7 @@ static bool file_put(int file, const uint8_t *bytes, size_t length)
 	return true;
 }
 
-/* How many came before the end; -1: errno. */
-static ssize_t file_get(int file, uint8_t *bytes, size_t length)
+ssize_t io_file_get(int file, uint8_t *bytes, size_t length)
 {
 	size_t done = 0;
 
@@ -223,7 +232,7 @@ void io_run_read(struct io_run *r, const struct io_range *from, int file, struct
 			gather(p, nothing, NULL);
 		if (o->reason != WEFT_OK)
 			break;
-		if (!file_put(file, buffer(p, s), s->length))
+		if (!io_file_put(file, buffer(p, s), s->length))
 			file_failed(p, s->at);
 		o->done_bytes += s->length;
 		first++;
@@ -277,7 +286,7 @@ void io_run_write(struct io_run *r, const struct io_range *to, int file, struct 
 		}
 		if (o->reason != WEFT_OK)
 			break;
-		n = file_get(file, buffer(p, s), length_at(r, to, taken));
+		n = io_file_get(file, buffer(p, s), length_at(r, to, taken));
 		if (n < 0)
 			file_failed(p, to->at + taken);
 		if (n <= 0)
@@ -293,11 +302,65 @@ void io_run_write(struct io_run *r, const struct io_range *to, int file, struct 
 	free(p);
 }
 
+/* ---- Blocks in no order ---------------------------------------------------------------------- */
+
+struct block_calls {
+	void (*begin)(struct pass *p, struct slot *s, void *context);
+	void (*next)(struct pass *p, struct slot *s, void *context); /* each time it has ended */
+	void *context;
+};
+
+static void each_block(struct io_run *r, const struct io_range *range,
+		       const struct block_calls *calls, struct io_outcome *o)
+{
+	struct pass *p = pass_begin(r, o);
+	struct slot *s;
+	uint64_t asked = 0;
+
+	if (!p)
+		return;
+	while ((asked < range->length || p->under_way > 0) && o->reason == WEFT_OK) {
+		while (asked < range->length && (s = free_slot(p, p->slots)) != NULL &&
+		       o->reason == WEFT_OK) {
+			s->at = range->at + asked;
+			s->length = length_at(r, range, asked);
+			calls->begin(p, s, calls->context);
+			asked += s->length;
+		}
+		if (p->under_way > 0)
+			gather(p, calls->next, calls->context);
+		tell(p, o->done_bytes, range->length);
+	}
+	pass_end(p);
+}
+
 /* ---- Device to device ------------------------------------------------------------------------ */
 
 struct copy {
 	const struct io_range *from, *to;
 };
+
+/* RIO-14: one request reads into the I/O unit's own memory and writes from there. */
+static void submit_inside(struct pass *p, struct slot *s, const struct copy *c)
+{
+	uint64_t at = p->run->inside + (uint64_t)(s - p->slots) * p->run->block;
+	const struct weft_rio_sge there = { .memory = (void *)(uintptr_t)at,
+					    .length = s->length,
+					    .platform = c->from->device->iounit };
+	struct weft_rio_transaction both[2] = {
+		{ .operation = WEFT_RIO_READ, .device = c->from->device->number, .offset = s->at },
+		{ .operation = WEFT_RIO_WRITE, .device = c->to->device->number },
+	};
+
+	both[1].offset = c->to->at + (s->at - c->from->at);
+	for (int i = 0; i < 2; i++) {
+		both[i].length = s->length;
+		both[i].sges = &there;
+		both[i].sge_count = 1;
+	}
+	s->is_second = true;
+	submit_request(p, s, both, 2);
+}
 
 static void copy_next(struct pass *p, struct slot *s, void *context)
 {
@@ -311,30 +374,23 @@ static void copy_next(struct pass *p, struct slot *s, void *context)
 	submit(p, s, WEFT_RIO_WRITE, c->to->device, c->to->at + (s->at - c->from->at));
 }
 
+static void copy_begin(struct pass *p, struct slot *s, void *context)
+{
+	const struct copy *c = context;
+
+	s->is_second = false;
+	if (p->run->is_inside)
+		submit_inside(p, s, c);
+	else
+		submit(p, s, WEFT_RIO_READ, c->from->device, s->at);
+}
+
 void io_run_copy(struct io_run *r, const struct io_range *from, const struct io_range *to,
 		 struct io_outcome *o)
 {
-	struct pass *p = pass_begin(r, o);
 	struct copy c = { from, to };
-	struct slot *s;
-	uint64_t asked = 0;
 
-	if (!p)
-		return;
-	while ((asked < from->length || p->under_way > 0) && o->reason == WEFT_OK) {
-		while (asked < from->length && (s = free_slot(p, p->slots)) != NULL &&
-		       o->reason == WEFT_OK) {
-			s->at = from->at + asked;
-			s->length = length_at(r, from, asked);
-			s->is_second = false;
-			submit(p, s, WEFT_RIO_READ, from->device, s->at);
-			asked += s->length;
-		}
-		if (p->under_way > 0)
-			gather(p, copy_next, &c);
-		tell(p, o->done_bytes, from->length);
-	}
-	pass_end(p);
+	each_block(r, from, &(struct block_calls){ copy_begin, copy_next, &c }, o);
 }
 
 void io_run_order(struct io_run *r, enum weft_rio_operation operation, const struct io_range *range,
@@ -353,6 +409,40 @@ void io_run_order(struct io_run *r, enum weft_rio_operation operation, const str
 	memcpy(o->text, ended.text, sizeof(o->text));
 	if (o->reason == WEFT_OK)
 		o->done_bytes = range->length;
+}
+
+/* ---- Memory of another requester ------------------------------------------------------------ */
+
+struct lent {
+	const struct io_range *range;
+	const struct io_memory *memory;
+	enum weft_rio_operation operation;
+};
+
+static void lent_begin(struct pass *p, struct slot *s, void *context)
+{
+	const struct lent *l = context;
+	uint64_t at = l->memory->address + (s->at - l->range->at);
+	const struct weft_rio_sge there = { .memory = (void *)(uintptr_t)at,
+					    .length = s->length,
+					    .tag = l->memory->handle,
+					    .platform = l->memory->platform };
+	const struct weft_rio_transaction t = { .operation = l->operation,
+						.device = l->range->device->number,
+						.offset = s->at,
+						.length = s->length,
+						.sges = &there,
+						.sge_count = 1 };
+
+	submit_request(p, s, &t, 1);
+}
+
+void io_run_lent(struct io_run *r, const struct io_range *range, const struct io_memory *memory,
+		 bool is_write, struct io_outcome *o)
+{
+	struct lent l = { range, memory, is_write ? WEFT_RIO_WRITE : WEFT_RIO_READ };
+
+	each_block(r, range, &(struct block_calls){ lent_begin, count_done, &l }, o);
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <weft/rio.h>
 
@@ -26,6 +27,9 @@ struct io_run {
 	uint32_t block, depth;
 	uint8_t *memory; /* depth buffers */
 	uint32_t tag;
+	bool is_immediate; /* what is written travels in the requests */
+	bool is_inside;	   /* copies go through the I/O unit's own memory, from byte `inside` on */
+	uint64_t inside;
 	/* Called now and then; may be NULL. */
 	void (*tell)(void *context, uint64_t done, uint64_t all);
 	void *context;
@@ -46,9 +50,24 @@ struct io_range {
 void io_run_read(struct io_run *r, const struct io_range *from, int file, struct io_outcome *o);
 void io_run_write(struct io_run *r, const struct io_range *to, int file, struct io_outcome *o);
 
-/* From one device to another, through this one's memory; from->length bytes. */
+/* From one device to another, through this one's memory or inside; from->length bytes. */
 void io_run_copy(struct io_run *r, const struct io_range *from, const struct io_range *to,
 		 struct io_outcome *o);
+
+/* Memory that another requester lends. */
+struct io_memory {
+	struct weft_rio_platform platform;
+	uint32_t handle;
+	uint64_t address;
+};
+
+/* From that memory to the device, or the other way. */
+void io_run_lent(struct io_run *r, const struct io_range *range, const struct io_memory *memory,
+		 bool is_write, struct io_outcome *o);
+
+/* All of it. False: errno. Or how many came before the end; -1: errno. */
+bool io_file_put(int file, const uint8_t *bytes, size_t length);
+ssize_t io_file_get(int file, uint8_t *bytes, size_t length);
 
 /* Flush, write zeroes or discard. */
 void io_run_order(struct io_run *r, enum weft_rio_operation operation, const struct io_range *range,

@@ -58,6 +58,8 @@ static int serve(const struct rio_role_file *f)
 						   .store_count = c->device_count,
 						   .commands_max = c->requests_max,
 						   .timeout_ns = c->timeout_ns,
+						   .memory_bytes = c->memory_bytes,
+						   .adapters = c->adapters,
 						   .term = term_file_read("iou", f->host->key_path),
 						   .keep = keep,
 						   .tell = tell,

@@ -206,6 +206,36 @@ static void look_at_log(struct doctor *d)
 		doctor_say(d, DOCTOR_WARN, "log", "WEFT_LOG=%s: %s", level, log_level_unknown);
 }
 
+static void look_at_policy(struct doctor *d)
+{
+	const char *name = observe_wish("WEFT_POLICY");
+	enum weft_policy policy;
+
+	if (!name)
+		return;
+	if (!policy_named(name, &policy))
+		doctor_say(d, DOCTOR_STOP, "policy", "WEFT_POLICY=%s: %s", name, policy_unknown);
+	else if (policy == WEFT_POLICY_STRICT)
+		doctor_say(
+			d, DOCTOR_WARN, "policy",
+			"WEFT_POLICY=strict is set: peers reach memory by windows only, and most "
+			"programs have none");
+}
+
+static void look_at_serving(struct doctor *d)
+{
+	const char *name = observe_wish("WEFT_SERVE");
+	bool is_served;
+
+	if (!name)
+		return;
+	if (!serve_named(name, &is_served))
+		doctor_say(d, DOCTOR_WARN, "serve", "WEFT_SERVE=%s: %s", name, serve_unknown);
+	else if (is_served)
+		doctor_say(d, DOCTOR_WARN, "serve",
+			   "WEFT_SERVE=on is set: every program keeps a processor busy");
+}
+
 void doctor_machine(struct doctor *d)
 {
 	if (look_at_libraries(d))
@@ -216,4 +246,6 @@ void doctor_machine(struct doctor *d)
 	look_at_kernel(d);
 	look_at_faults(d);
 	look_at_log(d);
+	look_at_policy(d);
+	look_at_serving(d);
 }

@@ -25,6 +25,9 @@ static const char usage[] =
 	"  --pcap FILE     capture all that it says and hears, for Wireshark (WEFT_PCAP)\n"
 	"  --trace FILE    write what happens, for weft trace (WEFT_TRACE)\n"
 	"  --log LEVEL     off, error or info, on stderr (WEFT_LOG)\n"
+	"  --policy WHICH  open or strict: then peers reach its memory by windows only (WEFT_POLICY)\n"
+	"  --serve         a thread of weft's does all of the work, and keeps a processor busy: posting\n"
+	"                  and polling make no system call (WEFT_SERVE=on)\n"
 	"  --faults SPEC   make failures on purpose, such as seed=7,qp_error=0.001 (WEFT_FAULTS)\n"
 	"\n"
 	"%p in the name of a FILE is the process id. The exit status is 125 if weft run itself\n"
@@ -43,6 +46,8 @@ static const struct option options[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ "log", required_argument, NULL, 'l' },
 	{ "pcap", required_argument, NULL, 'p' },
+	{ "policy", required_argument, NULL, 'o' },
+	{ "serve", no_argument, NULL, 's' },
 	{ "trace", required_argument, NULL, 't' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -62,8 +67,12 @@ static const char *variable(int option)
 		return "WEFT_FAULTS";
 	case 'l':
 		return "WEFT_LOG";
+	case 'o':
+		return "WEFT_POLICY";
 	case 'p':
 		return "WEFT_PCAP";
+	case 's':
+		return "WEFT_SERVE";
 	default:
 		return "WEFT_TRACE";
 	}
@@ -85,6 +94,7 @@ static bool is_plan(const char *text)
 /* Puts the options into the environment. Returns an exit status, or -1 to go on. */
 static int take_options(int argc, char **argv)
 {
+	enum weft_policy policy;
 	int option;
 
 	opterr = 0;
@@ -101,9 +111,11 @@ static int take_options(int argc, char **argv)
 			return misused("there is no option ", argv[optind - 1]);
 		if (option == 'l' && log_level_named(optarg) == LOG_UNSET)
 			return misused("--log takes off, error or info, not ", optarg);
+		if (option == 'o' && !policy_named(optarg, &policy))
+			return misused("--policy takes open or strict, not ", optarg);
 		if (option == 'f' && !is_plan(optarg))
 			return STATUS_OWN;
-		if (setenv(variable(option), optarg, 1) < 0) {
+		if (setenv(variable(option), option == 's' ? "on" : optarg, 1) < 0) {
 			perror("weft run");
 			return STATUS_OWN;
 		}

@@ -16,7 +16,7 @@ static const char usage[] =
 	"usage: weft stat [--json] [--watch SECONDS] [PID]\n"
 	"\n"
 	"Lists the processes that use weft's network, or shows the counters of one: its adapters and\n"
-	"queue pairs, what they carried, and what a message cost.\n"
+	"queue pairs, what they carried, what a message cost, and what is pinned of address spaces.\n"
 	"\n"
 	"  --json           for programs to read\n"
 	"  --watch SECONDS  again and again\n"
@@ -69,6 +69,25 @@ static void print_adapter(const struct stat_line *l)
 	printf("  refused       %s accesses\n", stat_text(l, "accesses_refused"));
 }
 
+static double byte_seconds(const struct stat_line *l, const char *key)
+{
+	return (double)stat_number(l, key) / 1e9;
+}
+
+static void print_space(const struct stat_line *l)
+{
+	printf("  space         %s mappings; pinned %s bytes in %s pieces, at most %s in %s; %s pieces so far, "
+	       "%.6f byte-seconds\n",
+	       stat_text(l, "mappings"), stat_text(l, "pinned_bytes"), stat_text(l, "pins"),
+	       stat_text(l, "pinned_bytes_max"), stat_text(l, "pins_max"), stat_text(l, "pinned"),
+	       byte_seconds(l, "pinned_byte_ns"));
+	printf("                copied out %s bytes; %s faults, %s pages brought back%s; "
+	       "%s waits for pages of the process\n",
+	       stat_text(l, "bytes_handed"), stat_text(l, "faults"), stat_text(l, "brought"),
+	       stat_number(l, "has_pager") ? "" : "; there is no pager",
+	       stat_text(l, "page_waits"));
+}
+
 static void print_roce(const struct stat_line *l)
 {
 	printf("  RoCE          %s packets in, %s out; %s sent again, %s duplicates in, %s timeouts\n",
@@ -86,6 +105,10 @@ static void print_roce(const struct stat_line *l)
 	       stat_text(l, "overruns"), stat_text(l, "refused"));
 	if (stat_number(l, "refused") > 0)
 		printf(", at last for %s", stat_text(l, "refused_for"));
+	if (*stat_text(l, "kept_bytes")) /* a process of an earlier version does not tell */
+		printf("\n                not acknowledged %s bytes, at most %s; %.6f byte-seconds",
+		       stat_text(l, "kept_bytes"), stat_text(l, "kept_bytes_max"),
+		       byte_seconds(l, "kept_byte_ns"));
 	printf("\n  dropped       %s packets", stat_text(l, "dropped"));
 	putchar(stat_number(l, "dropped") > 0 ? ':' : '\n');
 }
@@ -163,6 +186,16 @@ static void print_qps(const struct stat_report *r, size_t from, bool is_roce)
 	}
 }
 
+static void print_process(const struct stat_line *l)
+{
+	printf("process %s (%s), weft %s\n", stat_text(l, "pid"), stat_text(l, "program"),
+	       stat_text(l, "version"));
+	printf("  memory        %s accesses met missing pages, %s ranges unmapped while registered\n",
+	       stat_text(l, "memory_faults"), stat_text(l, "memory_unmapped"));
+	printf("                notices of the kernel %s, %s regions without\n",
+	       stat_text(l, "memory_notices"), stat_text(l, "memory_unwatched"));
+}
+
 static void print_report(const struct stat_report *r)
 {
 	const char *before = "";
@@ -171,14 +204,15 @@ static void print_report(const struct stat_report *r)
 		const struct stat_line *l = &r->lines[i];
 
 		if (strcmp(l->what, "weft") == 0)
-			printf("process %s (%s), weft %s\n", stat_text(l, "pid"),
-			       stat_text(l, "program"), stat_text(l, "version"));
+			print_process(l);
 		else if (strcmp(l->what, "adapter") == 0)
 			print_adapter(l);
 		else if (strcmp(l->what, "roce") == 0)
 			print_roce(l);
 		else if (strcmp(l->what, "drop") == 0)
 			print_drop(l, i + 1 == r->count || strcmp(l[1].what, "drop") != 0);
+		else if (strcmp(l->what, "space") == 0)
+			print_space(l);
 		if (strcmp(l->what, "qp") == 0 && strcmp(before, "qp") != 0) {
 			print_qps(r, i, false);
 			print_qps(r, i, true);
@@ -264,6 +298,23 @@ static void json_roce(const struct stat_report *r, size_t at)
 	printf("}}");
 }
 
+/* The address spaces of the adapter whose lines begin there. */
+static void json_spaces(const struct stat_report *r, size_t at)
+{
+	bool is_any = false;
+
+	printf(", \"spaces\": [");
+	for (size_t i = at; i < r->count && strcmp(r->lines[i].what, "adapter") != 0; i++) {
+		if (strcmp(r->lines[i].what, "space") != 0)
+			continue;
+		printf("%s{", is_any ? ", " : "");
+		json_fields(&r->lines[i]);
+		printf("}");
+		is_any = true;
+	}
+	printf("]");
+}
+
 static void json_report(const struct stat_report *r)
 {
 	bool has_adapter = false, has_qp = false;
@@ -279,6 +330,7 @@ static void json_report(const struct stat_report *r)
 			printf("%s\n  {", has_adapter ? "]}," : "");
 			json_fields(l);
 			json_roce(r, i + 1);
+			json_spaces(r, i + 1);
 			printf(", \"queue_pairs\": [");
 			has_adapter = true;
 			has_qp = false;

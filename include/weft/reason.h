@@ -287,6 +287,12 @@ enum weft_reason {
 	/* Structs of a program that was built for a later library. */
 	WEFT_R_RESERVED,
 
+	/* Memory that the program has unmapped, protected or truncated. */
+	WEFT_R_MEMORY_GONE,
+
+	/* Privilege. */
+	WEFT_R_NOT_OWNER,
+
 	WEFT_REASON_COUNT
 };
 

@@ -83,7 +83,14 @@ struct weft_rio_requester_options {
 	uint32_t requests_max; /* under way at a time; default 64, at most 4096 */
 	uint32_t sges_max;     /* of all of them together; default 4096, at most 65536 */
 	uint64_t timeout_ns;   /* of requests that name none; default 30 s */
-	uint64_t reserved[8];  /* zero */
+	/*
+	 * Of addresses in the lists that it sends: 8, or 4 for shorter lists; then a request can
+	 * name only memory below 4 GiB (WEFT_R_SGL_WRAP). Default 8.
+	 */
+	uint32_t address_bytes;
+	/* Of a page frame, for information: a power of two, 4096 to 1 GiB. Default 4096. */
+	uint32_t page_bytes;
+	uint64_t reserved[7]; /* zero */
 };
 
 /* Opens it and begins to connect to the one owner among the peers. */
@@ -160,8 +167,9 @@ struct weft_rio_sge {
 	uint32_t length;
 	uint32_t tag; /* of weft_rio_memory_add() */
 	/*
-	 * Unit 0: own. Else whose it is: memory is its address there, tag the handle of its
-	 * exposure.
+	 * Unit 0: own. That of the I/O unit which has the device: the unit's own memory; tag is 0,
+	 * and memory the number of the byte in it, from 0. Else whose it is: memory is its address
+	 * there, tag the handle of its exposure.
 	 */
 	struct weft_rio_platform platform;
 };
@@ -184,7 +192,15 @@ struct weft_rio_transaction {
 	uint64_t offset, length; /* bytes, multiples of the block size; a flush has neither */
 	const struct weft_rio_sge *sges; /* of read and write: length bytes in all */
 	uint32_t sge_count;
-	uint64_t reserved[4]; /* zero */
+	/*
+	 * Of a write, instead of sges: length bytes, which are copied and travel in the request
+	 * itself. For little data, as no memory has to be exposed; 256 KiB are too many.
+	 */
+	const void *data;
+	/* How many of the sges each buffer has, in order; NULL: all of them are one buffer. */
+	const uint32_t *buffers;
+	uint64_t buffer_count;
+	uint64_t reserved[1]; /* zero */
 };
 
 /* Transactions are carried out one after the other; their devices are of one I/O unit. */
@@ -316,7 +332,17 @@ struct weft_rio_iounit_options {
 	 */
 	struct weft_rio_term term;
 	void (*keep)(void *context, const struct weft_rio_term *term);
-	uint64_t reserved[8]; /* zero */
+	/*
+	 * Memory of its own, for requesters that the owner lets name it (struct weft_rio_share):
+	 * see struct weft_rio_sge. Zero at first, and shared by them. Default 0.
+	 */
+	uint64_t memory_bytes;
+	/*
+	 * The data connections that it makes are spread over so many adapters; each requester has
+	 * one connection, however many there are. Default 1, at most 8.
+	 */
+	uint64_t adapters;
+	uint64_t reserved[6]; /* zero */
 };
 
 /* why (may be NULL): a sentence about the device that could not be opened. */

@@ -169,7 +169,8 @@ struct weft_ee_attr {
 	uint32_t peer_number; /* 0: it is not connected yet */
 	uint32_t rdd;
 	enum weft_reason reason; /* why it failed; WEFT_OK: it has not */
-	uint64_t reserved[4];	 /* zero */
+	struct weft_address to;	 /* the other node */
+	uint64_t reserved[1];	 /* zero */
 };
 
 enum weft_reason weft_ee_query(struct weft_ee *ee, struct weft_ee_attr *attr);
@@ -193,7 +194,13 @@ struct weft_roce_counts {
 	uint64_t overruns; /* packets that came while a socket was full, and were lost */
 	uint64_t refused;  /* packets that the host did not send; why the latest was: refused_for */
 	enum weft_reason dropped_for, refused_for;
-	uint64_t reserved[8]; /* zero */
+	/*
+	 * Payload of Sends and Writes that was sent and is not acknowledged: now, at one time, and
+	 * bytes times nanoseconds, up to its last change. Another implementation would keep it
+	 * pinned; what is pinned here weft_space_query() tells (SEND-S4).
+	 */
+	uint64_t kept_bytes, kept_bytes_max, kept_byte_ns;
+	uint64_t reserved[5]; /* zero */
 };
 
 /* WEFT_R_ROCE_CLOSED before weft_roce_open(). */

@@ -104,10 +104,20 @@ enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_us
 
 /* ---- Protection domains -------------------------------------------------------------------- */
 
+/*
+ * The owner of an adapter's memory, D3's operating system, decides what code is privileged. It is
+ * the code that opens the adapter, if it claims it before it lets other code have the handle: the
+ * first call gives an authority, a secret number, and every later one WEFT_R_NOT_OWNER. From then
+ * on only the authority makes a domain privileged (WEFT_R_NOT_OWNER). As long as an adapter is not
+ * claimed, all code that has its handle is its owner.
+ */
+enum weft_reason weft_adapter_claim(struct weft_adapter *adapter, uint64_t *authority);
+
 struct weft_pd_options {
 	struct weft_space *space; /* where local addresses are read (QP-09); NULL: the process */
 	bool is_privileged;	  /* may use virtual spaces and enable send-queue registration */
-	uint64_t reserved[4];	  /* zero */
+	uint64_t authority;	  /* for is_privileged, if the adapter is claimed */
+	uint64_t reserved[3];	  /* zero */
 };
 
 enum weft_reason weft_pd_create(struct weft_adapter *adapter, const struct weft_pd_options *options,
@@ -172,7 +182,11 @@ struct weft_region_options {
 	uint64_t reserved[4];		    /* zero */
 };
 
-/* Registers memory. When it returns, the tag may be used (MEM-11). */
+/*
+ * Registers memory. When it returns, the tag may be used (MEM-11). Ordinary memory should stay
+ * mapped until it is deregistered: what was unmapped is refused (WEFT_R_MEMORY_GONE), and so is
+ * what was mapped there later, where the kernel tells (docs/programs.md, Memory that goes).
+ */
 enum weft_reason weft_region_register(struct weft_pd *pd, const struct weft_region_options *options,
 				      uint32_t *tag);
 
@@ -196,7 +210,8 @@ enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag);
 
 /*
  * Brings pages of a region, for WEFT_LOCAL_READ or WEFT_LOCAL_WRITE; for 0 it looks only at the tag
- * and the range. Refused for what such an access would be refused for.
+ * and the range. Refused for what such an access would be refused for. In a space over the process
+ * (WEFT_SPACE_PROCESS) it does not wait for them.
  */
 enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_sge *range,
 				      uint32_t right);
@@ -319,8 +334,14 @@ struct weft_completion {
 	bool has_imm;
 	bool has_invalidated;
 	bool has_route; /* UD receive: it begins with 40 bytes that tell the route it came by */
-	bool has_ipv4_route;  /* 20 of them are a header of IPv4; else all are one of IPv6 */
-	uint64_t reserved[2]; /* zero */
+	bool has_ipv4_route; /* 20 of them are a header of IPv4; else all are one of IPv6 */
+	/*
+	 * RD receive: the number of this end's context (weft_ee_number()) that it came by, which
+	 * leads to one node. Queue pairs of two nodes may have one number: this and src_qp_number
+	 * together say who sent it.
+	 */
+	uint64_t src_ee_number;
+	uint64_t reserved[1]; /* zero */
 };
 
 struct weft_cq_options {
@@ -405,7 +426,7 @@ struct weft_qp_options {
 	uint32_t recv_max;	   /* default 64 */
 	uint32_t sges_max;	   /* per request; default 4, at most WEFT_SGES_MAX */
 	uint32_t inline_max_bytes; /* default 64, at most WEFT_INLINE_MAX */
-	uint32_t outstanding_max;  /* requests not yet acknowledged (QP-02); default 16 */
+	uint32_t outstanding_max;  /* requests not yet acknowledged (QP-02); default send_max */
 	bool is_every_send_signalled;
 	void *context;
 	uint64_t reserved[8]; /* zero */
@@ -527,6 +548,13 @@ struct weft_recv_wr {
  * be NULL, and is left alone if the other arguments are) says how many were accepted before it.
  * bind.tag and reg.tag of accepted requests are written at once and may be named by later requests
  * of the same queue (SQR-02, SQR-03).
+ *
+ * The memory of a request must stay as it is until the request has completed (SEND-14). On RC and
+ * RD over RoCE a Send or Write completes when the peer has acknowledged it: it has arrived. Over
+ * iWARP it completes when TCP has taken its last byte (RFC 5040 section 5.5): the memory is free,
+ * as TCP has a copy and sends that again, but nothing says yet that it has arrived; an answer of
+ * the peer does, and so does a Read that was posted behind it. On UC and UD it completes when it
+ * has left.
  */
 enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
 				   uint32_t *posted);
@@ -590,8 +618,8 @@ enum weft_event_kind {
 	WEFT_EVENT_QP_REFUSED,	   /* a peer's access through this queue pair was refused */
 	WEFT_EVENT_QP_DRAINED,	   /* SQD was asked for and has been reached */
 	WEFT_EVENT_SRQ_LIMIT,
-	WEFT_EVENT_FAULT,	/* QP: an access met a mapping without pages (RKEY-08d), at addr */
-	WEFT_EVENT_REQUEST,	/* listener: requests wait in weft_listener_next() */
+	WEFT_EVENT_FAULT,   /* QP: its latest access to a page that is away (RKEY-08d), at addr */
+	WEFT_EVENT_REQUEST, /* listener: requests wait in weft_listener_next() */
 	WEFT_EVENT_ESTABLISHED, /* QP, in RTR: the peer has sent something */
 	WEFT_EVENT_CM,		/* cm_id: there is news in weft_cm_id_next() */
 	WEFT_EVENT_EE_FAILED,	/* end-to-end context: its peer does not answer; it is over */
@@ -602,6 +630,11 @@ struct weft_event {
 	enum weft_event_kind kind;
 	enum weft_reason reason;
 	uint32_t number; /* of the queue, or of the queue pair */
+	/*
+	 * QP_ERROR, an enum weft_qp_state: WEFT_QPS_ERROR, or WEFT_QPS_SQE, where receiving goes
+	 * on.
+	 */
+	uint32_t state;
 	uint64_t addr;
 	void *context;	      /* given when the object was created */
 	uint64_t reserved[2]; /* zero */
@@ -611,7 +644,7 @@ struct weft_event {
  * Makes progress and takes an event. Waits up to timeout_ns for one (0: not at all); *has_event
  * says whether there was one. Objects take turns, the longest waiting first; events of one object
  * come in the order of the enum, not of time. An event that is raised again before it was taken is
- * one event, with the first reason. Events of an object vanish with it.
+ * one event, with the first reason and the latest address. Events of an object vanish with it.
  */
 enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_ns,
 				 struct weft_event *event, bool *has_event);
@@ -641,6 +674,14 @@ enum weft_reason weft_cq_wait(struct weft_cq *cq, int fd, uint64_t timeout_ns, b
  * own thread rests. Without it, as at first, the thread steps in where the program does neither.
  */
 enum weft_reason weft_adapter_drive(struct weft_adapter *adapter, bool is_driven);
+
+/*
+ * With is_served weft's own thread reads the sockets all the time, and keeps a processor busy with
+ * it; no other thread does any of the adapter's work. Posting and polling then make no system call
+ * on any transport (QP-16). WEFT_R_BUSY: a thread of the program drives the adapter, by the calls
+ * above; they are refused with it while weft's thread serves.
+ */
+enum weft_reason weft_adapter_serve(struct weft_adapter *adapter, bool is_served);
 
 const char *weft_event_name(enum weft_event_kind kind);
 

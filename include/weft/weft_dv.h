@@ -28,6 +28,7 @@ extern "C" {
 struct ibv_ah_attr;
 struct ibv_context;
 struct ibv_device;
+struct ibv_mr;
 struct ibv_mw;
 struct ibv_pd;
 struct ibv_qp;
@@ -38,6 +39,28 @@ struct weft_page_list;
 
 /* Whether a device is weft's, and with it what is made by its contexts. */
 bool weftdv_device_is_weft(struct ibv_device *device);
+
+struct weftdv_device_attr {
+	/*
+	 * Peers reach windows only, and no region, whatever its rights; a Read of iWARP needs a
+	 * window to read into. (The strict policy of the requirements, WEFT_POLICY_STRICT.)
+	 */
+	bool is_strict;
+	/*
+	 * A thread of weft's does all of the work, and keeps a processor busy with it: posting and
+	 * polling make no system call. From now on, for all devices of the process.
+	 */
+	bool is_served;
+	uint64_t reserved[4]; /* zero */
+};
+
+/*
+ * As ibv_open_device(). All devices that the process opens share the policy of the first that is
+ * open: EBUSY if a strict one is wanted and that is not. Without is_strict it is open, unless
+ * the user has asked for the strict one. NULL and errno.
+ */
+struct ibv_context *weftdv_device_open(struct ibv_device *device,
+				       const struct weftdv_device_attr *attr);
 
 /* ---- Reasons -------------------------------------------------------------------------------- */
 
@@ -56,6 +79,17 @@ int weftdv_qp_reason_code(struct ibv_qp *qp, uint32_t *code);
  */
 const char *weftdv_reason_name(uint32_t code);
 const char *weftdv_reason_text(uint32_t code);
+
+/* ---- Failures ------------------------------------------------------------------------------- */
+
+/*
+ * What a request does that fails on this side, before any of it was sent: with is_drained it stops
+ * the send queue alone (error option 1). The queue pair goes to SQE, later requests are flushed;
+ * receives and the peer's requests are served as before, and ibv_modify_qp() takes it back to RTS.
+ * Without, as at first on reliable connections, the connection ends. Counts from the next failure,
+ * and outlasts a reset.
+ */
+int weftdv_qp_drain_on_failure(struct ibv_qp *qp, bool is_drained);
 
 /* ---- Windows -------------------------------------------------------------------------------- */
 
@@ -81,6 +115,23 @@ struct weftdv_bind {
  */
 int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind);
 
+/* ---- Regions of the same memory ------------------------------------------------------------- */
+
+struct weftdv_share {
+	unsigned int access;  /* as of ibv_reg_mr(); need not be that of the other region */
+	uint64_t iova;	      /* names the first byte; 0: as in the other region */
+	bool is_one_touch;    /* dies with the first remote message */
+	uint64_t reserved[4]; /* zero */
+};
+
+/*
+ * Registers the memory of a region again, with other rights, in this domain or another: over the
+ * same translation entries, so it takes no more of them. Each of the two regions goes without the
+ * other, by ibv_dereg_mr(). NULL and errno.
+ */
+struct ibv_mr *weftdv_mr_share(struct ibv_pd *pd, struct ibv_mr *mr,
+			       const struct weftdv_share *share);
+
 /* ---- Registration by the send queue --------------------------------------------------------- */
 
 /*
@@ -88,6 +139,13 @@ int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind
  * ibv_alloc_pd(). NULL and errno.
  */
 struct ibv_pd *weftdv_pd_alloc(struct ibv_context *context);
+
+/*
+ * Reserves a key, for one weftdv_register of a queue pair of the domain: so the message that tells
+ * the peer of it can be written before it is posted. It names nothing until then, and is given back
+ * by weftdv_key_release().
+ */
+int weftdv_key_reserve(struct ibv_pd *pd, uint32_t *key);
 
 /* Allows it, or not; EPERM if its domain is an ordinary one. At first it is not allowed. */
 int weftdv_qp_allow_register(struct ibv_qp *qp, bool is_allowed);
@@ -106,8 +164,8 @@ struct weftdv_register {
 	 */
 	const struct weft_page_list *pages;
 	/*
-	 * In: 0, or the key of an earlier registration that failed. Out: the region's lkey and
-	 * rkey, which later requests of this queue may use at once. It is given back by
+	 * In: 0, a reserved key, or that of an earlier registration that failed. Out: the region's
+	 * lkey and rkey, which later requests of this queue may use at once. It is given back by
 	 * weftdv_key_release(), whatever became of the request; or by IBV_WR_LOCAL_INV, or by the
 	 * peer with IBV_WR_SEND_WITH_INV.
 	 */
@@ -119,8 +177,8 @@ struct weftdv_register {
 int weftdv_qp_post_register(struct ibv_qp *qp, struct weftdv_register *reg);
 
 /*
- * The same, and then sends a message that may tell the peer of it. Completes as IBV_WC_SEND; when
- * the registration fails nothing is sent.
+ * The same, and then sends a message that may tell the peer of it: of a key that was reserved.
+ * Completes as IBV_WC_SEND; when the registration fails nothing is sent.
  */
 int weftdv_qp_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
 				 const struct ibv_sge *list, int count);
@@ -148,8 +206,9 @@ struct weftdv_ee;
  * A queue pair of RD; as ibv_create_qp(), with qp_type IBV_QPT_DRIVER. It uses contexts of its
  * domain (rdd) only. ibv_modify_qp() takes it to INIT with IBV_QP_PKEY_INDEX, _PORT, _QKEY and
  * _ACCESS_FLAGS, to RTR with IBV_QP_MIN_RNR_TIMER, and to RTS. Receiving, completions and shared
- * receive queues are as in verbs; src_qp of a receive's completion says who sent it. NULL and
- * errno.
+ * receive queues are as in verbs. A receive's completion says who sent it: src_qp has the queue
+ * pair, slid the context that it came by (the low 16 bits of weftdv_ee_number(); all of them by
+ * ibv_wc_read_slid()), and so the node. NULL and errno.
  */
 struct ibv_qp *weftdv_qp_create_rd(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t rdd);
 

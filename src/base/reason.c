@@ -26,6 +26,9 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			   "some, or open it with a higher limit." },
 	[WEFT_R_RESERVED] = { "reserved", "-", EINVAL,
 			      "A reserved field of a struct is not zero: set structs to zero before filling them in; a program that was built for a later library needs that library." },
+	[WEFT_R_NOT_OWNER] = { "not_owner", "VMM-04", EPERM,
+			       "The adapter has an owner: only with the authority that "
+			       "weft_adapter_claim() gave it are domains privileged." },
 	[WEFT_R_BUSY] = { "busy", "QP-16", EBUSY,
 			  "Other objects still use this one; destroy them first." },
 	[WEFT_R_SYSTEM] = { "system", "-", EIO, "The operating system refused a call." },
@@ -114,8 +117,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				  "An atomic works on 8 bytes at an address that is a multiple "
 				  "of 8." },
 	[WEFT_R_SPACE_MAPPING] = { "space_mapping", "RKEY-08c", EFAULT,
-				   "Some of the range is not mapped any more, or may not be used "
-				   "so." },
+				   "The address space has no mapping for some of the range any "
+				   "more, or one that may not be used so." },
 	[WEFT_R_SPACE_UNMAPPED] = { "space_unmapped", "RKEY-08d", EFAULT,
 				    "The mapping is known but no page has been put behind it." },
 
@@ -295,11 +298,10 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_STREAM_CUT] = { "stream_cut", "IWARP-01c", ECONNRESET,
 				"The stream ended in the middle of a frame." },
 	[WEFT_R_SOURCE_GONE] = { "source_gone", "LOC-06", EFAULT,
-				 "Memory was deregistered or unmapped while a message from it "
-				 "was on its way out." },
+				 "Memory was deregistered while a message from it was on its "
+				 "way out." },
 	[WEFT_R_SINK_GONE] = { "sink_gone", "LOC-06", EFAULT,
-			       "Memory was deregistered or unmapped while a message into it was "
-			       "arriving." },
+			       "Memory was deregistered while a message into it was arriving." },
 	[WEFT_R_WR_WIRE] = { "wr_wire", "QP-07a", EOPNOTSUPP,
 			     "The wire of this connection has no such message: iWARP has no "
 			     "Send with immediate (Write with immediate it has), and a Read "
@@ -385,8 +387,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				 "reads have results only, writes have sources only, and all "
 				 "others have neither." },
 	[WEFT_R_SGL_BUFFERS] = { "sgl_buffers", "RIO-15", EINVAL,
-				 "A read or write has other than one buffer; just the last of its "
-				 "segments ends it." },
+				 "The last buffer of a read or write does not end: the last segment "
+				 "of each buffer says so." },
 	[WEFT_R_SGL_SUM] = { "sgl_sum", "RIO-15", EINVAL,
 			     "The lengths of a transaction's segments do not add up to its own." },
 	[WEFT_R_SGL_ELEMENTS] = { "sgl_elements", "RIO-16", E2BIG,
@@ -484,7 +486,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				"There is no device of this number." },
 	[WEFT_R_RIO_PLATFORM] = { "rio_platform", "RIO-14", EACCES,
 				  "The list names memory of a platform that the owner has not let "
-				  "the I/O unit reach." },
+				  "the I/O unit reach, or more of the unit's own than it has." },
 	[WEFT_R_RIO_PLATFORMS] = { "rio_platforms", "RIO-06", E2BIG,
 				   "One command writes to the memory of too many platforms; ask in "
 				   "several." },
@@ -627,6 +629,11 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_RIO_SUPERSEDED] = { "rio_superseded", "RIO-09", ESTALE,
 				    "An owner with the same identity and a higher term has been "
 				    "here: the one that began later counts." },
+
+	[WEFT_R_MEMORY_GONE] = { "memory_gone", "VMM-04", EFAULT,
+				 "Some of the memory was unmapped, moved, protected or cut off since "
+				 "it was registered: deregister memory before, and register what is "
+				 "there now." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

@@ -78,7 +78,7 @@ void host_put(struct ib_cm *cm, const struct cm_id *c)
 	cm->host_free = c->host;
 }
 
-struct host *host_of(const struct ib_cm *cm, const struct cm_id *c)
+static struct host *host_of(const struct ib_cm *cm, const struct cm_id *c)
 {
 	return &cm->hosts[c->host - 1];
 }

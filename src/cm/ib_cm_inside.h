@@ -166,7 +166,6 @@ bool cm_id_is_half_open(const struct cm_id *c);
 struct host *host_find(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer); /* or NULL */
 uint32_t host_get(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer);
 void host_put(struct ib_cm *cm, const struct cm_id *c);
-struct host *host_of(const struct ib_cm *cm, const struct cm_id *c);
 
 /* Whether a peer with that CA GUID has proven the host's address. NULL: no. */
 bool host_is_proved(const struct host *h, uint64_t guid);

@@ -12,6 +12,7 @@
 #include "ib/port.h"
 #include "ib/rc.h"
 #include "ib/rc_holes.h"
+#include "ib/rc_retry.h"
 #include "ib/requester.h"
 #include "ib/responder.h"
 #include "wire/iba_aeth.h"
@@ -432,6 +433,20 @@ static enum issue ib_issue(struct weft_qp *qp, struct send_wqe *wqe)
 	return qp->service == WEFT_RD ? rd_issue(qp->stream, wqe) : rc_issue(qp->stream, wqe);
 }
 
+/* Whatever waited for a page tries again. */
+static void page_came(struct ib_conn *c)
+{
+	if (c->req.is_absent) {
+		c->req.is_absent = false;
+		conn_ready(c);
+	}
+	if (c->req.is_sink_absent) {
+		c->req.is_sink_absent = false;
+		rc_retry_probe(c);
+	}
+	rc_resp_page_came(c);
+}
+
 /* Perhaps there is a receive again: the peer was told that there is none. */
 static void ib_advance(struct weft_qp *qp, uint64_t now_ns)
 {
@@ -439,10 +454,8 @@ static void ib_advance(struct weft_qp *qp, uint64_t now_ns)
 	struct responder *r = &c->resp;
 
 	(void)now_ns;
-	if (c->req.is_absent && !list_is_linked(&qp->absent_link)) {
-		c->req.is_absent = false;
-		conn_ready(c);
-	}
+	if (!list_is_linked(&qp->absent_link))
+		page_came(c);
 	if (!r->is_hungry)
 		return;
 	if (!qp_has_receive(qp)) { /* another one of a shared queue was faster */

@@ -64,6 +64,12 @@ struct ib_conn {
 	struct list turn_link;
 };
 
+/* Whether a packet can wait for a page: it is sent again, and no other message waits behind it. */
+static inline bool conn_can_wait(const struct ib_conn *c)
+{
+	return c->service == WEFT_RC && !c->is_ee;
+}
+
 static inline enum iba_service conn_service(const struct ib_conn *c)
 {
 	return c->is_ee ? IBA_RD : c->is_xrc ? IBA_XRC : IBA_RC;
@@ -73,6 +79,12 @@ static inline enum iba_service conn_service(const struct ib_conn *c)
 static inline uint32_t conn_sender(const struct ib_conn *c)
 {
 	return c->is_ee ? c->resp.src_qp : c->peer_qp;
+}
+
+/* RD-04: the context that it came by, and so the node. 0: of a connection, whose peer is known. */
+static inline uint32_t conn_sender_ee(const struct ib_conn *c)
+{
+	return c->is_ee ? c->number : 0;
 }
 
 /* Traces an event of a queue pair. */

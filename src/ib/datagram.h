@@ -15,9 +15,7 @@ enum weft_reason datagram_end(struct ib_conn *c, struct weft_completion *complet
 bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 bool ud_next(struct ib_conn *c, struct ib_out *out);
 
-/* The path of a datagram; NULL: its address handle was destroyed. */
-const struct ib_path *ud_path(const struct ib_conn *c, const struct send_wqe *wqe,
-			      struct ib_out *out);
+/* False: the address handle of the datagram was destroyed. */
 bool ud_has_path(const struct ib_conn *c, const struct send_wqe *wqe);
 
 /* UC and UD: a packet of the oldest request was sent; the request cannot be sent any more. */

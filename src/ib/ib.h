@@ -118,6 +118,9 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
  */
 void ib_port_sent(struct ib_port *port, uint64_t now_ns);
 
+/* Whether memory is pinned for packets from ib_port_send(). */
+bool ib_port_has_pins(const struct ib_port *port);
+
 /* Whether ib_port_send() may have something. */
 bool ib_port_has_output(const struct ib_port *port);
 
@@ -277,17 +280,24 @@ void *ib_owner(const struct ib_conn *c);
 /* Why the queue pair left; WEFT_R_PEER_GONE: orderly. */
 enum weft_reason ib_why(const struct ib_conn *c);
 
-/* SEND-11: the memory of the payload of a packet that was sent and not acknowledged. */
+/*
+ * SEND-11: a descriptor block: where the payload of a packet begins. Blocks of one request stand
+ * side by side in its slot of the send queue; the requests in flight are a chain of slots
+ * (SEND-12).
+ */
 struct ib_block {
-	uint64_t addr; /* of its first byte */
-	uint32_t tag;
-	uint32_t length;   /* contiguous in the request's list */
-	uint32_t next_psn; /* of the next request: the blocks form a chain (SEND-12) */
+	uint64_t addr;		   /* virtual, of the packet's first byte */
+	uint32_t length;	   /* of the block from there on */
+	uint32_t tag;		   /* of the memory */
+	uint32_t psn;		   /* of the packet */
+	const struct weft_sge *at; /* the block, in the send queue */
+	uint32_t left;		   /* blocks of the request, this one and those behind it */
+	bool is_again;		   /* the packet was sent before */
 };
 
 /*
- * SEND-13: finds it by PSN. False: the packet is not in flight, or has no payload in memory. For
- * the tests of SEND-11 to 13: the transport itself walks its requests, in order.
+ * SEND-13: finds it by the PSN of a packet that was sent and not acknowledged, as sending it again
+ * does. False: there is no such packet, or it has no payload in memory.
  */
 bool ib_block_find(const struct ib_conn *c, uint32_t psn, struct ib_block *block);
 

@@ -54,6 +54,7 @@ static struct verdict fail_receive(struct ib_conn *c, enum weft_status status,
 		.opcode = WEFT_OP_RECV,
 		.reason = reason,
 		.src_qp_number = conn_sender(c),
+		.src_ee_number = conn_sender_ee(c),
 	};
 
 	qp_recv_retire(c->resp.qp, &completion, false);
@@ -117,6 +118,7 @@ static enum weft_reason write_access(struct ib_conn *c, uint64_t offset, uint64_
 		.tag = m->r_key,
 		.kind = MEM_REMOTE_WRITE,
 		.is_ahead = is_ahead,
+		.can_wait = conn_can_wait(c),
 	};
 
 	if (length > 0 && !(c->resp.qp->remote_rights & WEFT_REMOTE_WRITE))
@@ -180,7 +182,7 @@ enum weft_reason place_list(struct weft_qp *qp, struct stretch *part, const uint
 			return r;
 		next = copy_in(spans, count, bytes);
 		if (!next)
-			return WEFT_R_SPACE_MAPPING;
+			return WEFT_R_MEMORY_GONE;
 		part->offset += (uint64_t)(next - bytes);
 		part->length -= (uint64_t)(next - bytes);
 		bytes = next;
@@ -188,14 +190,21 @@ enum weft_reason place_list(struct weft_qp *qp, struct stretch *part, const uint
 	return WEFT_OK;
 }
 
+/* VMM-09: nothing has changed but that the page was asked for. */
+static const struct verdict absent = { .reason = WEFT_R_SPACE_UNMAPPED, .is_absent = true };
+
 static struct verdict place_send(struct ib_conn *c, const struct iba_packet *p)
 {
-	struct stretch part = qp_recv_stretch(c->resp.qp);
+	const struct stretch all = qp_recv_stretch(c->resp.qp);
+	struct stretch part = all;
 	enum weft_reason r;
 
 	part.offset = c->resp.in.bytes;
 	part.length = p->payload_bytes;
+	part.can_wait = conn_can_wait(c);
 	r = place_list(c->resp.qp, &part, p->payload);
+	if (r == WEFT_R_SPACE_UNMAPPED && part.can_wait && qp_segments_will_come(c->resp.qp, &all))
+		return absent;
 	return r == WEFT_OK ? good : fail_receive(c, WEFT_ERR_LOCAL_ACCESS, r);
 }
 
@@ -206,6 +215,8 @@ static struct verdict place_write(struct ib_conn *c, const struct iba_packet *p)
 	struct mem_grant grant;
 	enum weft_reason r = write_access(c, m->bytes, p->payload_bytes, false, &grant);
 
+	if (r == WEFT_R_SPACE_UNMAPPED && conn_can_wait(c) && mem_grant_will_come(&grant))
+		return absent;
 	if (r != WEFT_OK)
 		return refused_access(c, r, m->va + m->bytes, m->r_key);
 	while (grant.length > 0) {
@@ -213,7 +224,7 @@ static struct verdict place_write(struct ib_conn *c, const struct iba_packet *p)
 
 		bytes = copy_in(spans, mem_grant_spans(&grant, spans, PLACE_SPANS), bytes);
 		if (!bytes)
-			return refused_access(c, WEFT_R_SPACE_MAPPING, m->va + m->bytes, m->r_key);
+			return refused_access(c, WEFT_R_MEMORY_GONE, m->va + m->bytes, m->r_key);
 	}
 	return good;
 }
@@ -228,6 +239,7 @@ static struct verdict deliver_send(struct ib_conn *c, const struct iba_packet *p
 	struct weft_completion completion = {
 		.opcode = WEFT_OP_RECV,
 		.src_qp_number = conn_sender(c),
+		.src_ee_number = conn_sender_ee(c),
 		.byte_count = c->resp.in.bytes,
 		.has_imm = f->headers & IBA_HAS_IMM,
 		.imm = p->imm,
@@ -236,8 +248,8 @@ static struct verdict deliver_send(struct ib_conn *c, const struct iba_packet *p
 	};
 
 	if (completion.has_invalidated) {
-		enum weft_reason r = mem_invalidate(&qp->adapter->mem, qp_peer_pd(qp), qp->number,
-						    p->inv_r_key);
+		enum weft_reason r = mem_invalidate_by_peer(&qp->adapter->mem, qp_peer_pd(qp),
+							    qp->number, p->inv_r_key);
 
 		if (r != WEFT_OK)
 			return refused_access(c, r, 0, p->inv_r_key);
@@ -253,6 +265,7 @@ static void deliver_write(struct ib_conn *c, const struct iba_packet *p, const s
 	struct weft_completion completion = {
 		.opcode = WEFT_OP_RECV_WRITE_IMM,
 		.src_qp_number = conn_sender(c),
+		.src_ee_number = conn_sender_ee(c),
 		.byte_count = m->bytes,
 		.has_imm = true,
 		.imm = p->imm,
@@ -294,7 +307,8 @@ struct verdict message_take(struct ib_conn *c, const struct iba_packet *p)
 	if (c->is_xrc && !qp_xrc_name(c->resp.qp, p->xrc_srq))
 		return refused(IBA_NAK_INVALID, WEFT_R_IB_XRC);
 	if (takes_receive(c->resp.qp, f) && !qp_has_receive(c->resp.qp))
-		return (struct verdict){ WEFT_R_RECEIVER_NOT_READY, 0, true };
+		return (struct verdict){ .reason = WEFT_R_RECEIVER_NOT_READY,
+					 .is_not_ready = true };
 	v = f->kind == IBA_KIND_SEND ? check_send(c, p, f) : check_write(c, p, f);
 	if (v.reason != WEFT_OK)
 		return v;
@@ -304,6 +318,8 @@ struct verdict message_take(struct ib_conn *c, const struct iba_packet *p)
 	}
 	if (p->payload_bytes > 0) {
 		v = f->kind == IBA_KIND_SEND ? place_send(c, p) : place_write(c, p);
+		if (v.is_absent && (f->traits & IBA_FIRST))
+			m->kind = IBA_KIND_NONE; /* the same packet begins it again */
 		if (v.reason != WEFT_OK)
 			return v;
 	}

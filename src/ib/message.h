@@ -20,6 +20,7 @@ struct verdict {
 	enum weft_reason reason; /* WEFT_OK: it was placed */
 	uint8_t nak;		 /* enum iba_nak, for any other reason */
 	bool is_not_ready;	 /* there is no receive; no state has changed */
+	bool is_absent;		 /* its page is on its way; the packet must come again */
 };
 
 /* Checks and places an in-order packet of the connection; the last one delivers the message. */

@@ -128,9 +128,9 @@ static enum weft_reason gather(struct ib_conn *c, const struct stretch *part, st
 		rest.offset += bytes;
 		rest.length -= bytes;
 		if (rest.length > 0 && !bounce(c, load))
-			return WEFT_R_SPACE_MAPPING;
+			return WEFT_R_MEMORY_GONE;
 	}
-	return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_MAPPING;
+	return hold(c, load) ? WEFT_OK : WEFT_R_MEMORY_GONE;
 }
 
 enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load)
@@ -140,9 +140,9 @@ enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant,
 		load->count += mem_grant_spans(grant, &load->spans[load->count],
 					       IB_OUT_SPANS_MAX - load->count);
 		if (grant->length > 0 && !bounce(c, load))
-			return WEFT_R_SPACE_MAPPING;
+			return WEFT_R_MEMORY_GONE;
 	}
-	return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_MAPPING;
+	return hold(c, load) ? WEFT_OK : WEFT_R_MEMORY_GONE;
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */
@@ -202,28 +202,74 @@ void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i, s
 	p->inv_r_key = wqe->invalidate_tag;
 }
 
+uint32_t request_bytes(const struct ib_conn *c, const struct send_wqe *wqe, uint32_t i)
+{
+	uint32_t mtu = c->path.mtu_bytes, left = wqe->length - i * mtu;
+
+	return left < mtu ? left : mtu;
+}
+
+bool request_block(const struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
+		   struct ib_block *block)
+{
+	const struct stretch all = request_stretch(wqe);
+	uint64_t skip = (uint64_t)i * c->path.mtu_bytes;
+
+	for (uint32_t k = 0; k < all.count; k++) {
+		const struct weft_sge *at = &all.sges[k];
+
+		if (skip < at->length) {
+			*block = (struct ib_block){
+				.addr = at->addr + skip,
+				.length = at->length - (uint32_t)skip,
+				.tag = at->tag,
+				.at = at,
+				.left = all.count - k,
+			};
+			return true;
+		}
+		skip -= at->length;
+	}
+	return false;
+}
+
+enum weft_reason request_gather(struct ib_conn *c, const struct ib_block *block, uint32_t bytes,
+				struct load *load)
+{
+	const struct stretch part = {
+		.sges = block->at,
+		.count = block->left,
+		.kind = MEM_LOCAL_READ,
+		.offset = block->addr - block->at->addr,
+		.length = bytes,
+		.is_again = block->is_again,
+		.can_wait = !c->is_ee,
+	};
+
+	load_begin(load, bytes);
+	return gather(c, &part, load);
+}
+
 enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
 				 struct load *load)
 {
-	uint32_t mtu = c->path.mtu_bytes, offset = i * mtu;
-	uint32_t length = wqe->length - offset < mtu ? wqe->length - offset : mtu;
-	struct stretch part = request_stretch(wqe);
+	uint32_t bytes = request_bytes(c, wqe, i);
+	struct ib_block block;
 
-	load_begin(load, length);
-	if (length == 0)
+	load_begin(load, bytes);
+	if (bytes == 0)
 		return WEFT_OK;
 	if (request_is_inline(wqe)) {
 		/* The slot is ours, and only read from. */
 		load->spans[0] = (struct mem_span){
-			.bytes = (uint8_t *)(uintptr_t)wqe_inline(wqe) + offset,
-			.length = length,
+			.bytes = (uint8_t *)(uintptr_t)wqe_inline(wqe) + i * c->path.mtu_bytes,
+			.length = bytes,
 		};
 		load->count = 1;
-		return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_MAPPING;
+		return hold(c, load) ? WEFT_OK : WEFT_R_MEMORY_GONE;
 	}
-	part.offset = offset;
-	part.length = length;
-	return gather(c, &part, load);
+	CHECK(request_block(c, wqe, i, &block));
+	return request_gather(c, &block, bytes, load);
 }
 
 /* ---- The packet ----------------------------------------------------------------------------- */

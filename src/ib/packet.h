@@ -40,3 +40,10 @@ void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,
 		    struct iba_packet *p);
 enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
 				 struct load *load);
+
+/* Its bytes; those that lie in memory: the block where they begin, and the payload from there. */
+uint32_t request_bytes(const struct ib_conn *c, const struct send_wqe *wqe, uint32_t i);
+bool request_block(const struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
+		   struct ib_block *block);
+enum weft_reason request_gather(struct ib_conn *c, const struct ib_block *block, uint32_t bytes,
+				struct load *load);

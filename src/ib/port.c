@@ -100,6 +100,11 @@ void port_release(struct ib_port *port, uint32_t from)
 	}
 }
 
+bool ib_port_has_pins(const struct ib_port *port)
+{
+	return port->held_count > 0;
+}
+
 void ib_port_sent(struct ib_port *port, uint64_t now_ns)
 {
 	port->now_ns = now_ns;

@@ -111,7 +111,7 @@ static bool take_frame(struct ib_conn *c, uint8_t frame[IB_RAW_MAX], size_t *len
 	r = request_payload(c, wqe, 0, &load);
 	if (r != WEFT_OK) {
 		if (!request_waits(c, wqe, r))
-			uc_gone(c, WEFT_R_SOURCE_GONE);
+			uc_gone(c, mem_gone_reason(r, WEFT_R_SOURCE_GONE));
 		return false;
 	}
 	*length = load.bytes;

@@ -224,9 +224,9 @@ static enum weft_reason take_aeth(struct ib_conn *c, uint64_t now_ns, const stru
 /* ---- Answers -------------------------------------------------------------------------------- */
 
 /* The sink is gone: the request fails, and with it all. */
-static void sink_gone(struct ib_conn *c)
+static void sink_gone(struct ib_conn *c, enum weft_reason r)
 {
-	rc_req_fail(c, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SINK_GONE);
+	rc_req_fail(c, WEFT_ERR_LOCAL_ACCESS, mem_gone_reason(r, WEFT_R_SINK_GONE));
 }
 
 /*
@@ -252,11 +252,28 @@ static enum weft_reason place_answer(struct ib_conn *c, struct send_wqe *wqe, ui
 {
 	struct stretch part = request_stretch(wqe);
 
+	part.can_wait = conn_can_wait(c);
 	if (wqe->opcode != WEFT_OP_READ)
 		return place_list(c->req.qp, &part, (const uint8_t *)&p->original);
 	part.offset = (uint64_t)i * c->path.mtu_bytes;
 	part.length = p->payload_bytes;
 	return place_list(c->req.qp, &part, p->payload);
+}
+
+/*
+ * VMM-09: the page of an answer is being brought in. The answer counts as lost, and is asked for
+ * again when the page is there.
+ */
+static bool sink_waits(struct ib_conn *c, uint64_t now_ns, struct send_wqe *wqe)
+{
+	const struct stretch all = request_stretch(wqe);
+
+	if (!conn_can_wait(c) || !qp_segments_will_come(c->req.qp, &all))
+		return false;
+	c->req.is_sink_absent = true;
+	qp_await_memory(c->req.qp);
+	rc_retry_alive(c, now_ns);
+	return true;
 }
 
 /* One that came is placed, though it be early: nothing behind a lost one need come again. */
@@ -288,6 +305,7 @@ static enum weft_reason take_answer(struct ib_conn *c, uint64_t now_ns, const st
 {
 	struct requester *q = &c->req;
 	struct send_wqe *wqe;
+	enum weft_reason r;
 	uint32_t n, i;
 
 	if (iba_form(p->opcode)->headers & IBA_HAS_AETH &&
@@ -306,9 +324,12 @@ static enum weft_reason take_answer(struct ib_conn *c, uint64_t now_ns, const st
 	i = iba_psn_distance(rc_req_at(q, n)->psn, p->psn);
 	if (!is_as_asked(c, wqe, i, p))
 		return WEFT_R_IB_LENGTH;
-	if (place_answer(c, wqe, i, p) != WEFT_OK) {
+	r = place_answer(c, wqe, i, p);
+	if (r == WEFT_R_SPACE_UNMAPPED && sink_waits(c, now_ns, wqe))
+		return r;
+	if (r != WEFT_OK) {
 		if (n == 0)
-			sink_gone(c);
+			sink_gone(c, r);
 		return WEFT_R_SINK_GONE;
 	}
 	return take_placed(c, now_ns, p);

@@ -26,7 +26,9 @@ static bool rc_reply_is_due(const struct ib_conn *c, bool is_open)
 {
 	const struct responder *r = &c->resp;
 
-	return responder_is_answering(r) ? is_open : r->is_nak_due || r->is_ack_due;
+	if (responder_is_answering(r))
+		return is_open && !r->is_source_absent;
+	return r->is_nak_due || r->is_ack_due;
 }
 
 bool rc_reply_is_ack(const struct ib_conn *c)
@@ -103,6 +105,7 @@ static enum weft_reason open_part(struct ib_conn *c, const struct resource *e, u
 		.tag = e->r_key,
 		.pd = e->pd,
 		.kind = MEM_REMOTE_READ,
+		.can_wait = conn_can_wait(c),
 	};
 
 	return qp_access(c->resp.qp, &access, grant);
@@ -121,9 +124,15 @@ struct part {
 	bool is_first, is_last;
 };
 
-/* False: it could not be had any more, and a connection is over. */
-static bool answer_read(struct ib_conn *c, struct resource *e, const struct part *part,
-			struct ib_out *out)
+enum answer {
+	ANSWER_MADE,
+	ANSWER_REFUSED, /* it could not be had any more */
+	ANSWER_ABSENT	/* its page is being brought in: no packet was made (VMM-09) */
+};
+
+/* ANSWER_REFUSED: a connection is over. */
+static enum answer answer_read(struct ib_conn *c, struct resource *e, const struct part *part,
+			       struct ib_out *out)
 {
 	enum iba_op op = response_op(part->is_first, part->is_last);
 	struct iba_packet p = {
@@ -135,6 +144,11 @@ static bool answer_read(struct ib_conn *c, struct resource *e, const struct part
 	struct load load;
 	enum weft_reason reason = open_part(c, e, part->packet * c->path.mtu_bytes, &grant);
 
+	if (reason == WEFT_R_SPACE_UNMAPPED && conn_can_wait(c) && mem_grant_will_come(&grant)) {
+		c->resp.is_source_absent = true;
+		qp_await_memory(c->resp.qp);
+		return ANSWER_ABSENT;
+	}
 	load_init_in(&load, out, p.opcode);
 	if (reason == WEFT_OK)
 		reason = packet_gather_grant(c, &grant, &load);
@@ -143,7 +157,7 @@ static bool answer_read(struct ib_conn *c, struct resource *e, const struct part
 		e->refused = iba_syndrome_nak(IBA_NAK_ACCESS);
 		if (!c->is_ee)
 			rc_resp_end(c, p.psn, IBA_NAK_ACCESS, reason);
-		return false;
+		return ANSWER_REFUSED;
 	}
 	if (iba_form(p.opcode)->headers & IBA_HAS_AETH)
 		p.syndrome = iba_syndrome_ack(credits(c));
@@ -153,7 +167,7 @@ static bool answer_read(struct ib_conn *c, struct resource *e, const struct part
 		e->is_touch_due = true;
 		c->resp.has_touch_due = true;
 	}
-	return true;
+	return ANSWER_MADE;
 }
 
 /*
@@ -176,20 +190,22 @@ static void answer_refusal(struct ib_conn *c, const struct resource *e, uint32_t
 }
 
 /* A packet of an answer; or that it is refused, which ends the answer. */
-static bool answer_or_refuse(struct ib_conn *c, struct resource *e, const struct part *part,
-			     struct ib_out *out)
+static enum answer answer_or_refuse(struct ib_conn *c, struct resource *e, const struct part *part,
+				    struct ib_out *out)
 {
-	if (!e->refused && answer_read(c, e, part, out))
-		return true;
+	enum answer answer = e->refused ? ANSWER_REFUSED : answer_read(c, e, part, out);
+
+	if (answer != ANSWER_REFUSED)
+		return answer;
 	if (c->is_ee)
 		answer_refusal(c, e, part->packet, out);
 	else
 		make_ack(c, out); /* the refusal, in its place */
-	return false;
+	return ANSWER_REFUSED;
 }
 
-/* Of what was asked for again: before what is being answered goes on. */
-static void answer_part_next(struct ib_conn *c, struct ib_out *out)
+/* Of what was asked for again: before what is being answered goes on. False: its page is away. */
+static bool answer_part_next(struct ib_conn *c, struct ib_out *out)
 {
 	struct responder *r = &c->resp;
 	struct again *a = &r->again[r->again_first & r->res_mask];
@@ -200,14 +216,25 @@ static void answer_part_next(struct ib_conn *c, struct ib_out *out)
 		.is_last = a->at + 1 == a->end,
 	};
 
-	a->at++;
-	if (e->kind == IBA_KIND_ATOMIC)
+	if (e->kind == IBA_KIND_ATOMIC) {
 		answer_atomic(c, e, out);
-	else if (!answer_or_refuse(c, e, &part, out))
-		a->at = a->end;
+		a->at++;
+	} else {
+		switch (answer_or_refuse(c, e, &part, out)) {
+		case ANSWER_MADE:
+			a->at++;
+			break;
+		case ANSWER_REFUSED:
+			a->at = a->end;
+			break;
+		case ANSWER_ABSENT:
+			return false;
+		}
+	}
 	/* A refusal may have been the end of all of them. */
 	if (r->again_first != r->again_next && a->at == a->end)
 		r->again_first++;
+	return true;
 }
 
 /* Behind the packet that is made now. */
@@ -230,10 +257,12 @@ static void step(struct ib_conn *c, const struct resource *e)
 		r->is_ack_due = false;
 }
 
-bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
+/* False: the next response waits for a page. */
+static bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 {
 	struct responder *r = &c->resp;
 	struct part part = { .packet = r->res_packet };
+	enum answer answer = ANSWER_MADE;
 	struct resource *e;
 
 	if (!responder_is_answering(r)) {
@@ -242,10 +271,8 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 		make_ack(c, out);
 		return true;
 	}
-	if (r->again_first != r->again_next) {
-		answer_part_next(c, out);
-		return true;
-	}
+	if (r->again_first != r->again_next)
+		return answer_part_next(c, out);
 	e = res_at(r, r->res_at);
 	if (e->kind == IBA_KIND_ATOMIC) {
 		answer_atomic(c, e, out);
@@ -253,11 +280,14 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 		/* The first of this answer: also of one that is only the rest of what was lost. */
 		part.is_first = r->res_packet == r->res_began;
 		part.is_last = r->res_packet + 1 == e->count;
-		if (!answer_or_refuse(c, e, &part, out)) {
-			if (!c->is_ee)
-				return true;
-			r->res_packet = e->count - 1;
-		}
+		answer = answer_or_refuse(c, e, &part, out);
+	}
+	if (answer == ANSWER_ABSENT)
+		return false;
+	if (answer == ANSWER_REFUSED) {
+		if (!c->is_ee)
+			return true;
+		r->res_packet = e->count - 1;
 	}
 	step(c, e);
 	return true;
@@ -303,5 +333,8 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		return false;
 	}
 	turn_move(c, TURN_REQUEST);
-	return rc_reply_next(c, out);
+	if (rc_reply_next(c, out))
+		return true;
+	/* The answer waits for a page; requests need not. */
+	return is_open && rc_req_can_send(c) && rc_req_next(c, now_ns, out);
 }

@@ -67,48 +67,35 @@ enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
 
 /* ---- Descriptors ---------------------------------------------------------------------------- */
 
-static bool block_of(const struct ib_conn *c, const struct sent *s, uint32_t psn,
-		     struct ib_block *block)
-{
-	struct stretch all = request_stretch(rc_req_wqe(c, s));
-	uint64_t skip = (uint64_t)iba_psn_distance(s->psn, psn) * c->path.mtu_bytes;
-
-	for (uint32_t i = 0; i < all.count; i++) {
-		const struct weft_sge *segment = &all.sges[i];
-
-		if (skip < segment->length) {
-			*block = (struct ib_block){
-				.addr = segment->addr + skip,
-				.tag = segment->tag,
-				.length = segment->length - (uint32_t)skip,
-				.next_psn = iba_psn_add(s->psn, s->count),
-			};
-			return true;
-		}
-		skip -= segment->length;
-	}
-	return false;
-}
-
 bool ib_block_find(const struct ib_conn *c, uint32_t psn, struct ib_block *block)
 {
 	const struct requester *q = &c->req;
+	uint32_t n = rc_req_find(q, psn);
+	struct send_wqe *wqe = n < q->count ? rc_req_wqe(c, rc_req_at(q, n)) : NULL;
 
-	if (!c->qp ||
-	    !iba_psn_is_within(psn, q->psn_una, iba_psn_distance(q->psn_una, q->psn_sent)))
+	if (!wqe || wqe_is_read(wqe) || request_is_inline(wqe) ||
+	    !iba_psn_is_within(psn, q->psn_una, iba_psn_distance(q->psn_una, q->psn_sent)) ||
+	    !request_block(c, wqe, iba_psn_distance(rc_req_at(q, n)->psn, psn), block))
 		return false;
-	/* Bound: the requests on their way. */
-	for (uint32_t n = 0; n < q->count; n++) {
-		const struct sent *s = rc_req_at(q, n);
+	block->psn = psn;
+	block->is_again = true;
+	return true;
+}
 
-		if (iba_psn_is_within(psn, s->psn, s->count)) {
-			const struct send_wqe *wqe = rc_req_wqe(c, s);
+/*
+ * The payload of a packet. Of one that goes again only its number counts: the blocks tell where its
+ * data is (SEND-13), and the memory what it is now (SEND-09).
+ */
+static enum weft_reason payload_of(struct ib_conn *c, struct send_wqe *wqe, uint32_t psn,
+				   uint32_t i, struct load *load)
+{
+	uint32_t bytes = request_bytes(c, wqe, i);
+	struct ib_block block;
 
-			return !wqe_is_read(wqe) && !request_is_inline(wqe) &&
-			       block_of(c, s, psn, block);
-		}
-	}
-	return false;
+	if (!iba_psn_is_before(psn, c->req.psn_sent) || request_is_inline(wqe) || bytes == 0)
+		return request_payload(c, wqe, i, load);
+	CHECK(ib_block_find(c, psn, &block));
+	return request_gather(c, &block, bytes, load);
 }
 
 /* ---- What may go ---------------------------------------------------------------------------- */
@@ -238,10 +225,12 @@ static void atomic_packet(const struct ib_conn *c, const struct send_wqe *wqe, s
  * SEND-15: the source has gone since it was checked. It fails, and nothing goes from there on; what
  * went before it may still arrive.
  */
-static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
+static void source_gone(struct ib_conn *c, struct send_wqe *wqe, enum weft_reason r)
 {
+	enum weft_reason reason = mem_gone_reason(r, WEFT_R_SOURCE_GONE);
+
 	if (c->is_ee) {
-		ee_request_fail(c, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SOURCE_GONE);
+		ee_request_fail(c, WEFT_ERR_LOCAL_ACCESS, reason);
 		return;
 	}
 	c->req.ssn = rc_req_ssn(&c->req, c->req.at - 1);
@@ -249,7 +238,7 @@ static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
 	send_queue_end(c->req.qp, wqe,
 		       &(struct outcome){
 			       .status = WEFT_ERR_LOCAL_ACCESS,
-			       .reason = WEFT_R_SOURCE_GONE,
+			       .reason = reason,
 		       });
 }
 
@@ -262,7 +251,7 @@ bool request_waits(struct ib_conn *c, struct send_wqe *wqe, enum weft_reason rea
 	const struct stretch all = request_stretch(wqe);
 	struct requester *q = &c->req;
 
-	if (reason != WEFT_R_SPACE_UNMAPPED || !qp_segments_are_away(c->qp, &all))
+	if (reason != WEFT_R_SPACE_UNMAPPED || !qp_segments_will_come(c->qp, &all))
 		return false;
 	q->is_absent = true;
 	q->absent_psn = q->psn_send;
@@ -341,7 +330,7 @@ static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, s
 	if (!wqe_is_read(wqe)) {
 		request_packet(c, wqe, i, p);
 		load_init_in(load, out, p->opcode);
-		return request_payload(c, wqe, i, load);
+		return payload_of(c, wqe, q->psn_una, i, load);
 	}
 	if (wqe->opcode == WEFT_OP_READ)
 		read_packet(c, wqe, i, p);
@@ -440,10 +429,10 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	} else {
 		request_packet(c, wqe, i, &p);
 		load_init_in(&load, out, p.opcode);
-		r = request_payload(c, wqe, i, &load);
+		r = payload_of(c, wqe, q->psn_send, i, &load);
 		if (r != WEFT_OK) {
 			if (c->is_ee || !request_waits(c, wqe, r))
-				source_gone(c, wqe);
+				source_gone(c, wqe, r);
 			return false;
 		}
 		if (is_new && i == 0 && !c->is_ee && !request_is_inline(wqe))

@@ -47,8 +47,9 @@ void rc_resp_end(struct ib_conn *c, uint32_t psn, enum iba_nak cause, enum weft_
 		conn_fail(c, reason);
 }
 
-/* Answers that are due were right, and go out first. */
-void rc_resp_refuse(struct ib_conn *c, uint32_t psn, enum iba_nak cause, enum weft_reason reason)
+/* The same after the responses that are due: these were right. */
+static void rc_resp_refuse(struct ib_conn *c, uint32_t psn, enum iba_nak cause,
+			   enum weft_reason reason)
 {
 	struct responder *r = &c->resp;
 
@@ -146,6 +147,7 @@ static enum weft_reason open_range(struct ib_conn *c, const struct iba_packet *p
 		.tag = p->r_key,
 		.kind = is_atomic ? MEM_REMOTE_ATOMIC : MEM_REMOTE_READ,
 		.is_ahead = !is_atomic, /* the answer asks, part by part */
+		.can_wait = conn_can_wait(c),
 	};
 
 	if (access.length > 0 && !(c->resp.qp->remote_rights & right))
@@ -153,6 +155,17 @@ static enum weft_reason open_range(struct ib_conn *c, const struct iba_packet *p
 	if (access.length > 0 && rc_resp_is_touched(c, p->r_key))
 		return WEFT_R_TAG_SPENT;
 	return qp_access(c->resp.qp, &access, grant);
+}
+
+/*
+ * VMM-09: the page of the packet is being brought in. The packet counts as lost; the peer need not
+ * wait for its timeout, as ib_advance() asks for the packet when the page is there. No RNR NAK: it
+ * would spend retries of a peer that has few.
+ */
+static void await_page(struct ib_conn *c)
+{
+	c->resp.is_sink_absent = true;
+	qp_await_memory(c->resp.qp);
 }
 
 /* Once, and never again: the answer is kept (QP-S3). */
@@ -191,8 +204,12 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 		return;
 	}
 	reason = open_range(c, p, &grant);
+	if (reason == WEFT_R_SPACE_UNMAPPED && conn_can_wait(c) && mem_grant_will_come(&grant)) {
+		await_page(c);
+		return;
+	}
 	if (reason == WEFT_OK && is_atomic && !run_atomic(p, &grant, &original))
-		reason = WEFT_R_SPACE_MAPPING;
+		reason = WEFT_R_MEMORY_GONE;
 	if (reason != WEFT_OK) {
 		qp_refused(c->resp.qp, reason, p->va, p->r_key);
 		/* IBA 9.7.4.1.4: an atomic that is not aligned is a bad request. */
@@ -317,6 +334,8 @@ static void take_early(struct ib_conn *c, const struct iba_packet *p)
 {
 	struct responder *r = &c->resp;
 
+	if (r->is_sink_absent) /* what is missed has come, and will be asked for */
+		return;
 	if (!r->is_deaf || !iba_psn_is_before(r->psn_early, p->psn)) {
 		/* A receive that was missing is still missed: that NAK stands. */
 		if (!r->is_deaf || r->nak == iba_syndrome_nak(IBA_NAK_SEQUENCE))
@@ -354,6 +373,10 @@ static void take_message(struct ib_conn *c, const struct iba_packet *p)
 		not_ready(c, p->psn);
 		return;
 	}
+	if (v.is_absent) {
+		await_page(c);
+		return;
+	}
 	if (v.reason != WEFT_OK) {
 		rc_resp_refuse(c, p->psn, (enum iba_nak)v.nak, v.reason);
 		return;
@@ -363,6 +386,19 @@ static void take_message(struct ib_conn *c, const struct iba_packet *p)
 		r->msn = iba_psn_add(r->msn, 1);
 	if (p->is_ack_requested)
 		acknowledge(c);
+}
+
+void rc_resp_page_came(struct ib_conn *c)
+{
+	struct responder *r = &c->resp;
+
+	if (r->is_sink_absent) {
+		r->psn_early = r->psn;
+		nak(c, iba_syndrome_nak(IBA_NAK_SEQUENCE));
+	}
+	if (r->is_source_absent)
+		conn_ready(c);
+	r->is_sink_absent = r->is_source_absent = false;
 }
 
 /* After the end: the one answer, to what could not be carried out. */
@@ -396,6 +432,7 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 		return r->refusal;
 	r->is_deaf = false;
 	r->is_nak_due = false;
+	r->is_sink_absent = false;
 	rc_resp_touch(c);
 	switch (kind) {
 	case IBA_KIND_SEND:

@@ -400,7 +400,7 @@ static void ask(struct ib_conn *c, uint64_t now_ns)
 }
 
 /* If nothing went since all was to go again, that goes on, as far as it may. */
-static void probe(struct ib_conn *c)
+void rc_retry_probe(struct ib_conn *c)
 {
 	struct requester *q = &c->req;
 
@@ -431,7 +431,7 @@ static void timed_out(struct ib_conn *c, uint64_t now_ns)
 	if (c->is_ee)
 		rc_retry_go_back(c, now_ns, q->psn_una);
 	else
-		probe(c);
+		rc_retry_probe(c);
 }
 
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
@@ -459,7 +459,7 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	else if (now_ns - q->progress_ns >= c->timeout_ns)
 		timed_out(c, now_ns);
 	else
-		probe(c);
+		rc_retry_probe(c);
 	if (q->count == 0) /* that was the end */
 		return;
 	q->probe_ns = least(2 * q->probe_ns, c->timeout_ns);

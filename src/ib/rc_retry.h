@@ -14,6 +14,9 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
 /* The same after a NAK of the peer for this packet; limited by the retries. */
 void rc_retry_lost(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
 
+/* Asks for the oldest that is missing: how far the peer is, or the response of a Read. */
+void rc_retry_probe(struct ib_conn *c);
+
 /* A response was lost: requests it alone again. */
 void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns);
 

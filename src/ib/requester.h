@@ -62,6 +62,7 @@ struct requester {
 	/* SEND-09: the data of the packet at absent_psn is paged out, and was asked for. */
 	uint32_t absent_psn;
 	bool is_absent;
+	bool is_sink_absent; /* an answer was dropped, as its page was away */
 	/* IBA 9.7.7.2, end-to-end credits: messages that need a receive up to limit_ssn go. */
 	bool is_limited;
 	uint8_t retries_left, rnr_left;

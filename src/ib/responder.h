@@ -41,6 +41,8 @@ struct responder {
 	uint64_t far_next_ns;	  /* until then PSNs that are far ahead are not answered */
 	enum weft_reason refusal; /* of the expected request: NAKed after all responses */
 	bool is_hungry;		  /* the peer was told that there is no receive */
+	bool is_sink_absent;	  /* the expected packet came, and was dropped: its page was away */
+	bool is_source_absent;	  /* responses wait for a page of a Read */
 	bool has_touch_due;	  /* is_touch_due of a resource */
 	/* Reads and atomics by number, the newest is res_next - 1. A ring of res_mask + 1. */
 	struct resource *res;
@@ -63,17 +65,14 @@ static inline bool responder_is_answering(const struct responder *r)
 /* rc_resp.c */
 enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
 void rc_resp_touch(struct ib_conn *c);
+/* Memory has changed: asks for the packet that was dropped, and goes on with its answers. */
+void rc_resp_page_came(struct ib_conn *c);
 bool rc_resp_is_touched(const struct ib_conn *c, uint32_t tag);
 
-/*
- * Refuses the peer's request at this PSN with a fatal NAK. rc_resp_refuse: after the responses to
- * earlier requests; rc_resp_end: at once.
- */
-void rc_resp_refuse(struct ib_conn *c, uint32_t psn, enum iba_nak nak, enum weft_reason reason);
+/* Refuses the peer's request at this PSN with a fatal NAK, before responses that are due. */
 void rc_resp_end(struct ib_conn *c, uint32_t psn, enum iba_nak nak, enum weft_reason reason);
 
 /* rc_reply.c */
-bool rc_reply_next(struct ib_conn *c, struct ib_out *out);
 
 /* Whether an ACK is all that the responder has to send. */
 bool rc_reply_is_ack(const struct ib_conn *c);

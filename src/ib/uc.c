@@ -65,7 +65,7 @@ bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	r = request_payload(c, wqe, i, &load);
 	if (r != WEFT_OK) {
 		if (!request_waits(c, wqe, r))
-			uc_gone(c, WEFT_R_SOURCE_GONE);
+			uc_gone(c, mem_gone_reason(r, WEFT_R_SOURCE_GONE));
 		return false;
 	}
 	packet_make(c, &p, &load, out);

@@ -48,8 +48,9 @@ bool ud_has_path(const struct ib_conn *c, const struct send_wqe *wqe)
 	return wqe->ah == 0 || ah_find(c->port->adapter, wqe->ah);
 }
 
-const struct ib_path *ud_path(const struct ib_conn *c, const struct send_wqe *wqe,
-			      struct ib_out *out)
+/* The path of a datagram; NULL: its address handle was destroyed. */
+static const struct ib_path *ud_path(const struct ib_conn *c, const struct send_wqe *wqe,
+				     struct ib_out *out)
 {
 	const struct weft_ah *ah;
 
@@ -92,7 +93,7 @@ bool ud_next(struct ib_conn *c, struct ib_out *out)
 	r = request_payload(c, wqe, 0, &load);
 	if (r != WEFT_OK) {
 		if (!request_waits(c, wqe, r))
-			uc_gone(c, WEFT_R_SOURCE_GONE);
+			uc_gone(c, mem_gone_reason(r, WEFT_R_SOURCE_GONE));
 		return false;
 	}
 	p.dest_qp = wqe->dest_qp_number;

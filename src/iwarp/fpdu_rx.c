@@ -78,7 +78,7 @@ static enum rx_result place(struct iwarp_stream *s, const uint8_t *from, uint32_
 
 			spans[i].length = n;
 			if (!mem_span_write(&spans[i], from))
-				return rdmap_rx_gone(s);
+				return rdmap_rx_gone(s, WEFT_R_MEMORY_GONE);
 			from += n;
 			length -= n;
 			s->rx.placed += n;
@@ -180,12 +180,13 @@ static enum rx_result rx_payload(struct iwarp_stream *s)
 	enum rx_result r;
 
 	n = n < left ? n : left;
+	r = place(s, from, n);
+	n = left - (rx->segment.bytes - rx->placed); /* less, if the next page is away */
 	if (s->terms.has_crc)
 		rx->crc = crc32c_add(rx->crc, from, n);
-	r = place(s, from, n);
+	rx_consume(rx, n);
 	if (r != RX_OK)
 		return r;
-	rx_consume(rx, n);
 	if (rx->placed == rx->segment.bytes)
 		rx->stage = RX_TRAILER;
 	return RX_OK;
@@ -409,9 +410,12 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 	}
 	if (rx->stage == RX_PAYLOAD) {
 		struct mem_span spans[RX_SPANS];
+		enum rx_result r;
 		uint32_t count;
 
-		if (rdmap_rx_spans(s, spans, RX_SPANS, &count) != RX_OK)
+		r = rdmap_rx_spans(s, spans, RX_SPANS, &count);
+		rx->is_blocked = r == RX_BLOCKED;
+		if (r != RX_OK)
 			return;
 		/* The CRC is computed from the placed bytes: list no memory twice. */
 		for (uint32_t i = 0; i < count && !is_listed(l, &spans[i]); i++) {
@@ -439,7 +443,7 @@ static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, si
 		size_t k = l->spans[i].length < placed - at ? l->spans[i].length : placed - at;
 
 		if (!mem_crc32c(paging, &rx->crc, l->spans[i].bytes, k)) {
-			(void)rdmap_rx_gone(s);
+			(void)rdmap_rx_gone(s, WEFT_R_MEMORY_GONE);
 			break;
 		}
 		at += k;
@@ -451,7 +455,7 @@ static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, si
 
 void iwarp_sink_gone(struct iwarp_stream *s)
 {
-	(void)rdmap_rx_gone(s);
+	(void)rdmap_rx_gone(s, WEFT_R_MEMORY_GONE);
 }
 
 /* The read was full and held only small messages: read more at a time. */

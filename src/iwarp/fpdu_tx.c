@@ -17,6 +17,12 @@ enum {
 _Static_assert((int)TX_BYTES >= 2 * (int)FPDU_MAX && (int)TX_FPDUS >= 2,
 	       "there is always room for one FPDU, after tx_prune() for a Terminate too");
 
+void tx_await_page(struct iwarp_stream *s)
+{
+	s->tx.is_absent = true;
+	qp_await_memory(s->qp);
+}
+
 bool tx_has_room(const struct iwarp_stream *s)
 {
 	const struct tx *tx = &s->tx;
@@ -120,7 +126,7 @@ static enum weft_reason walk_payload(struct walk *w)
 			return r;
 		for (uint32_t i = 0; i < count && !w->is_full; i++) {
 			if (w->s->tx.is_doubtful && !mem_span_is_there(&spans[i]))
-				return WEFT_R_SPACE_MAPPING;
+				return WEFT_R_MEMORY_GONE;
 			w->paging = mem_span_may_go(&spans[i]) ? spans[i].paging : NULL;
 			if (w->list)
 				w->list->may_go |= w->paging != NULL;
@@ -129,7 +135,7 @@ static enum weft_reason walk_payload(struct walk *w)
 		}
 		w->paging = NULL;
 		if (w->is_gone)
-			return WEFT_R_SPACE_MAPPING;
+			return WEFT_R_MEMORY_GONE;
 		CHECK(done > before);
 	}
 	return WEFT_OK;
@@ -250,7 +256,7 @@ static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 			return r;
 		for (uint32_t i = 0; i < count; i++) {
 			if (!mem_span_read(&spans[i], to + done))
-				return WEFT_R_SPACE_MAPPING;
+				return WEFT_R_MEMORY_GONE;
 			done += (uint32_t)spans[i].length;
 		}
 		CHECK(done > before);
@@ -281,13 +287,15 @@ static void end_piece(struct iwarp_stream *s, struct tx_fpdu *f, bool is_last)
 }
 
 /* The payload of an FPDU is missing: its request fails, if it is of one; the stream ends. */
-static void source_gone(struct iwarp_stream *s, uint8_t source, uint32_t slot)
+static void source_gone(struct iwarp_stream *s, uint8_t source, uint32_t slot, enum weft_reason r)
 {
+	enum weft_reason reason = mem_gone_reason(r, WEFT_R_SOURCE_GONE);
+
 	if (source == TX_REQUEST && s->state == STREAM_OPEN)
-		send_queue_end(s->qp, send_queue_at(&s->qp->sq, slot),
-			       &(struct outcome){ .status = WEFT_ERR_LOCAL_ACCESS,
-						  .reason = WEFT_R_SOURCE_GONE });
-	stream_refuse(s, WEFT_R_SOURCE_GONE, NULL);
+		send_queue_end(
+			s->qp, send_queue_at(&s->qp->sq, slot),
+			&(struct outcome){ .status = WEFT_ERR_LOCAL_ACCESS, .reason = reason });
+	stream_refuse(s, reason, NULL);
 }
 
 bool tx_cut(struct iwarp_stream *s)
@@ -321,8 +329,17 @@ bool tx_cut(struct iwarp_stream *s)
 		r = walk_fpdu(&sum);
 		mpa_crc_encode(crc32c_end(sum.crc), tx->bytes + f->at + front_bytes(f) + pad);
 	}
+	if (r == WEFT_R_SPACE_UNMAPPED) {
+		tx_await_page(s);
+		return false;
+	}
+	if (r != WEFT_OK && m->source == TX_RESPONSE) {
+		if (tx->count == 0) /* earlier responses are correct: send them first */
+			readq_refuse(s, m->slot, r);
+		return false;
+	}
 	if (r != WEFT_OK) {
-		source_gone(s, (uint8_t)m->source, m->slot);
+		source_gone(s, (uint8_t)m->source, m->slot, r);
 		return false;
 	}
 	end_piece(s, f, is_last);
@@ -353,6 +370,7 @@ void iwarp_have(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 	struct tx *tx = &s->tx;
 	struct walk w = { .s = s, .list = l };
 	struct span_list was;
+	enum weft_reason r;
 
 	l->count = 0;
 	l->length = 0;
@@ -366,10 +384,13 @@ void iwarp_have(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 		w.skip = n == 0 ? tx->taken : 0;
 		w.at = 0;
 		w.markers = 0;
-		if (walk_fpdu(&w) != WEFT_OK) {
+		r = walk_fpdu(&w);
+		if (r == WEFT_R_SPACE_UNMAPPED)
+			tx_await_page(s);
+		if (r != WEFT_OK) {
 			list_cut_back(l, &was);
-			if (n == 0)
-				source_gone(s, w.f->source, w.f->slot);
+			if (n == 0 && r != WEFT_R_SPACE_UNMAPPED)
+				source_gone(s, w.f->source, w.f->slot, r);
 			return; /* send the FPDUs before it first */
 		}
 	}
@@ -381,7 +402,7 @@ void iwarp_source_gone(struct iwarp_stream *s)
 	const struct tx_fpdu *f = fpdu_at(&s->tx, 0);
 
 	if (s->tx.is_doubtful)
-		source_gone(s, f->source, f->slot);
+		source_gone(s, f->source, f->slot, WEFT_R_MEMORY_GONE);
 	s->tx.is_doubtful = true;
 }
 

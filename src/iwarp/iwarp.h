@@ -19,8 +19,8 @@
  *
  * Payload is received directly into its destination, before its CRC is checked. RFC 5044 section 3
  * wants it placed only afterwards, which would cost a copy of every byte. Guaranteed is: no byte of
- * a frame that fails its CRC reaches a completion, and the stream ends there. A frame small enough
- * to fit into our buffer is checked first.
+ * a frame that fails its CRC reaches a completion, and the stream ends there (AMB-41). A frame that
+ * fits into our buffer is checked first, and so is every frame of a stream with markers.
  */
 #pragma once
 

@@ -162,6 +162,23 @@ static enum rx_result fail_receive(struct iwarp_stream *s, enum weft_status stat
 	return refuse(s, status == WEFT_ERR_LOCAL_LENGTH ? reason : WEFT_R_PEER_RECEIVE);
 }
 
+/* VMM-09: pages are being brought in; meanwhile the stream is not read. */
+static enum rx_result await_page(struct iwarp_stream *s)
+{
+	s->rx.is_absent = true;
+	qp_await_memory(s->qp);
+	stream_attention(s);
+	return RX_BLOCKED;
+}
+
+/* LOC-06: all of a list, but that pages which a pager brings are waited for when they are used. */
+static enum weft_reason list_check(struct weft_qp *qp, const struct stretch *all)
+{
+	enum weft_reason r = qp_segments_check(qp, all);
+
+	return r == WEFT_R_SPACE_UNMAPPED && qp_segments_will_come(qp, all) ? WEFT_OK : r;
+}
+
 /* RFC 6581 section 9: a ready-to-receive Send is not delivered to the consumer. */
 static bool is_rtr_send(const struct iwarp_stream *s)
 {
@@ -195,7 +212,7 @@ static enum rx_result open_send(struct iwarp_stream *s, uint64_t now_ns)
 	if (r != WEFT_OK)
 		return refuse_access(s, r);
 	all = qp_recv_stretch(qp);
-	r = qp_segments_check(qp, &all);
+	r = list_check(qp, &all);
 	if (r != WEFT_OK)
 		return fail_receive(s, WEFT_ERR_LOCAL_ACCESS, r);
 	for (uint32_t i = 0; i < all.count; i++)
@@ -214,6 +231,7 @@ static enum weft_reason write_access(struct iwarp_stream *s, struct mem_grant *g
 		.length = seg->bytes - s->rx.placed,
 		.tag = seg->stag,
 		.kind = MEM_REMOTE_WRITE,
+		.can_wait = true,
 	};
 
 	return qp_access(s->qp, &access, grant);
@@ -261,7 +279,9 @@ static enum rx_result open_response(struct iwarp_stream *s)
 	if (seg->stag != sink->tag || seg->to != sink->addr + have)
 		return refuse(s, WEFT_R_RDMAP_RESPONSE);
 	all = sink_stretch(wqe);
-	r = qp_segments_check(s->qp, &all);
+	r = list_check(s->qp, &all);
+	if (r == WEFT_R_MEMORY_GONE)
+		return rdmap_rx_gone(s, r);
 	return r == WEFT_OK ? RX_OK : refuse_access(s, r);
 }
 
@@ -277,20 +297,35 @@ enum rx_result rdmap_rx_open(struct iwarp_stream *s, uint64_t now_ns)
 	}
 }
 
-enum rx_result rdmap_rx_gone(struct iwarp_stream *s)
+enum rx_result rdmap_rx_gone(struct iwarp_stream *s, enum weft_reason r)
 {
+	enum weft_reason reason = mem_gone_reason(r, WEFT_R_SINK_GONE);
+
 	switch (s->rx.segment.opcode) {
 	case RDMAP_WRITE:
-		return refuse_access(s, WEFT_R_SPACE_MAPPING);
+		return refuse_access(s, reason);
 	case RDMAP_READ_RESPONSE:
 	case RDMAP_ATOMIC_RESPONSE:
-		readq_answered(s, &(struct outcome){ .status = WEFT_ERR_LOCAL_ACCESS,
-						     .reason = WEFT_R_SINK_GONE });
+		readq_answered(
+			s, &(struct outcome){ .status = WEFT_ERR_LOCAL_ACCESS, .reason = reason });
 		break;
 	default:
-		end_receive(s, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SINK_GONE);
+		end_receive(s, WEFT_ERR_LOCAL_ACCESS, reason);
 	}
-	return refuse(s, WEFT_R_SINK_GONE);
+	return refuse(s, reason);
+}
+
+enum weft_reason stream_spans(struct iwarp_stream *s, const struct stretch *list,
+			      struct mem_span *spans, uint32_t max, uint32_t *count)
+{
+	struct stretch part = *list;
+	enum weft_reason r;
+
+	part.can_wait = true;
+	r = qp_segments_spans(s->qp, &part, spans, max, count);
+	return r == WEFT_R_SPACE_UNMAPPED && !qp_segments_will_come(s->qp, list)
+		       ? WEFT_R_SPACE_MAPPING
+		       : r;
 }
 
 enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, uint32_t max,
@@ -298,6 +333,7 @@ enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, ui
 {
 	const struct rx_segment *seg = &s->rx.segment;
 	uint32_t placed = s->rx.placed, left = seg->bytes - placed;
+	bool will_come = false;
 	struct mem_grant grant;
 	struct stretch part;
 	enum weft_reason r;
@@ -306,6 +342,8 @@ enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, ui
 		r = write_access(s, &grant);
 		if (r == WEFT_OK)
 			*count = mem_grant_spans(&grant, spans, max);
+		else if (r == WEFT_R_SPACE_UNMAPPED)
+			will_come = mem_grant_will_come(&grant);
 	} else {
 		if (seg->opcode == RDMAP_READ_RESPONSE) {
 			part = sink_stretch(readq_oldest(s));
@@ -315,11 +353,14 @@ enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, ui
 			part.offset = seg->mo + placed;
 		}
 		part.length = left;
-		r = qp_segments_spans(s->qp, &part, spans, max, count);
+		r = stream_spans(s, &part, spans, max, count);
+		will_come = r == WEFT_R_SPACE_UNMAPPED;
 	}
 	if (r == WEFT_OK)
 		return RX_OK;
-	return seg->opcode == RDMAP_WRITE ? refuse_access(s, r) : rdmap_rx_gone(s);
+	if (will_come)
+		return await_page(s);
+	return seg->opcode == RDMAP_WRITE ? refuse_access(s, r) : rdmap_rx_gone(s, r);
 }
 
 /* ---- Delivery ------------------------------------------------------------------------------- */
@@ -428,12 +469,14 @@ static enum rx_result deliver_atomic(struct iwarp_stream *s, const uint8_t *body
 	all = sink_stretch(wqe);
 	all.kind = MEM_LOCAL_WRITE;
 	all.length = sizeof(answer.original);
-	reason = qp_segments_spans(s->qp, &all, spans, sizeof(answer.original), &count);
+	reason = stream_spans(s, &all, spans, sizeof(answer.original), &count);
+	if (reason == WEFT_R_SPACE_UNMAPPED)
+		return await_page(s);
 	if (reason != WEFT_OK)
-		return rdmap_rx_gone(s);
+		return rdmap_rx_gone(s, reason);
 	for (uint32_t i = 0, at = 0; i < count; at += (uint32_t)spans[i++].length) {
 		if (!mem_span_write(&spans[i], (const uint8_t *)&answer.original + at))
-			return rdmap_rx_gone(s);
+			return rdmap_rx_gone(s, WEFT_R_MEMORY_GONE);
 	}
 	s->reads.atomic_answered++;
 	s->rx.msn[RDMAP_QN_ATOMIC_RESPONSE]++;

@@ -184,7 +184,7 @@ enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe)
 	/* The ready-to-receive Read counts against the peer's limit of outstanding Reads. */
 	if (s->reads.is_rtr_pending && wqe_is_read(wqe) && qp->sq.reads >= s->terms.ord)
 		return ISSUE_NO_ROOM;
-	if (!request_check(qp, wqe, false))
+	if (!request_check(qp, wqe, true))
 		return ISSUE_BEGUN;
 	if (wqe->flags & WEFT_INLINE)
 		s->counts.payload_copied += wqe->length; /* copied when it was posted */
@@ -254,10 +254,13 @@ enum weft_reason rdmap_tx_spans(struct iwarp_stream *s, const struct tx_fpdu *f,
 	enum weft_reason r;
 
 	if (f->source == TX_RESPONSE) {
-		r = readq_access(s, f->slot, f->offset + offset, &grant);
+		part.offset = f->offset + offset;
+		part.length = f->payload_bytes - offset;
+		r = readq_access(s, f->slot, &part, &grant);
 		if (r != WEFT_OK)
-			return r;
-		grant.length = f->payload_bytes - offset;
+			return r == WEFT_R_SPACE_UNMAPPED && !mem_grant_will_come(&grant)
+				       ? WEFT_R_SPACE_MAPPING
+				       : r;
 		*count = mem_grant_spans(&grant, spans, *count);
 		return WEFT_OK;
 	}
@@ -274,7 +277,7 @@ enum weft_reason rdmap_tx_spans(struct iwarp_stream *s, const struct tx_fpdu *f,
 	part = request_stretch(wqe);
 	part.offset = f->offset + offset;
 	part.length = f->payload_bytes - offset;
-	return qp_segments_spans(s->qp, &part, spans, *count, count);
+	return stream_spans(s, &part, spans, *count, count);
 }
 
 void rdmap_tx_taken(struct iwarp_stream *s, const struct tx_fpdu *f)

@@ -31,17 +31,23 @@ static uint32_t in_slot(const struct readq *q, uint32_t n)
 	return (q->in_first + n) % q->in_max;
 }
 
-enum weft_reason readq_access(struct iwarp_stream *s, uint32_t slot, uint32_t offset,
+enum weft_reason readq_access(struct iwarp_stream *s, uint32_t slot, const struct stretch *part,
 			      struct mem_grant *grant)
 {
 	const struct inbound *in = &s->reads.inbound[slot];
 	uint32_t right = in->is_atomic ? WEFT_REMOTE_ATOMIC : WEFT_REMOTE_READ;
 	struct mem_access access = {
-		.addr = in->is_atomic ? in->atomic.to : in->read.source_to + offset,
-		.length = in->is_atomic ? sizeof(uint64_t) : in->read.size - offset,
+		.addr = in->is_atomic ? in->atomic.to : in->read.source_to,
+		.length = in->is_atomic ? sizeof(uint64_t) : in->read.size,
 		.tag = in->is_atomic ? in->atomic.stag : in->read.source_stag,
 		.kind = in->is_atomic ? MEM_REMOTE_ATOMIC : MEM_REMOTE_READ,
+		.can_wait = in->is_atomic || part,
 	};
+
+	if (part) {
+		access.addr += part->offset;
+		access.length = part->length;
+	}
 
 	/* RFC 5040 section 5.4: a Read of no bytes is not checked. */
 	if (access.length > 0 && !(s->qp->remote_rights & right))
@@ -71,6 +77,11 @@ static void refuse_request(struct iwarp_stream *s, const struct inbound *in,
 		qp_refused(s->qp, reason, in->read.source_to, in->read.source_stag);
 	}
 	stream_refuse(s, reason, &seg);
+}
+
+void readq_refuse(struct iwarp_stream *s, uint32_t slot, enum weft_reason reason)
+{
+	refuse_request(s, &s->reads.inbound[slot], reason);
 }
 
 static bool decode_request(const struct rx_segment *seg, const uint8_t *body, struct inbound *in)
@@ -116,7 +127,9 @@ enum rx_result readq_request(struct iwarp_stream *s, const uint8_t *body)
 		return refuse(s, WEFT_R_DDP_OFFSET);
 	if (!decode_request(seg, body, in))
 		return refuse(s, WEFT_R_RDMAP_BODY);
-	r = readq_access(s, in_slot(q, n), 0, &grant);
+	r = readq_access(s, in_slot(q, n), NULL, &grant);
+	if (r == WEFT_R_SPACE_UNMAPPED && mem_grant_will_come(&grant))
+		r = WEFT_OK; /* the answer waits for it */
 	if (r != WEFT_OK) {
 		refuse_request(s, in, r);
 		return RX_REFUSED;
@@ -194,11 +207,18 @@ bool readq_answer(struct iwarp_stream *s)
 	uint32_t slot = in_slot(q, q->in_begun);
 	struct inbound *in = &q->inbound[slot];
 	struct mem_grant grant;
-	enum weft_reason r = readq_access(s, slot, 0, &grant);
+	enum weft_reason r = readq_access(s, slot, NULL, &grant);
 	uint64_t original = 0;
 
+	if (r == WEFT_R_SPACE_UNMAPPED && mem_grant_will_come(&grant)) {
+		if (in->is_atomic) {
+			tx_await_page(s);
+			return false;
+		}
+		r = WEFT_OK; /* each FPDU waits for its pages */
+	}
 	if (r == WEFT_OK && in->is_atomic && !run_atomic(&in->atomic, &grant, &original))
-		r = WEFT_R_SPACE_MAPPING;
+		r = WEFT_R_MEMORY_GONE;
 	/*
 	 * An earlier request may have used up the one-touch entry that was valid when this one
 	 * came. Earlier responses are correct: send them first.

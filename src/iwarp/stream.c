@@ -233,7 +233,8 @@ void stream_refuse(struct iwarp_stream *s, enum weft_reason reason,
 	fail_qp(s, reason);
 }
 
-void stream_abort(struct iwarp_stream *s, enum weft_reason reason)
+/* The same without a Terminate: an FPDU is half sent, or the connection is lost. */
+static void stream_abort(struct iwarp_stream *s, enum weft_reason reason)
 {
 	if (s->state >= STREAM_CLOSED)
 		return;
@@ -287,6 +288,7 @@ static void iwarp_down(struct weft_qp *qp, enum weft_reason why)
 	struct rdmap_terminate t;
 
 	s->qp = NULL;
+	list_remove(&qp->absent_link);
 	if (s->state != STREAM_OPEN)
 		return;
 	if (why != WEFT_R_PEER_GONE) {
@@ -406,17 +408,36 @@ static enum weft_reason iwarp_check(const struct weft_qp *qp, const struct weft_
 	return is_read && qp->reads_max == 0 ? WEFT_R_READS_NONE : WEFT_OK;
 }
 
-/* The queue pair has changed: a receive that a message waits for may have been posted. */
+/* Whether what the message in the buffer waits for is there: its page, or a receive. */
+static bool can_go_on(struct weft_qp *qp, struct rx *rx, bool has_changed)
+{
+	if (rx->is_absent) {
+		rx->is_absent = !has_changed;
+		return has_changed;
+	}
+	if (qp_has_receive(qp))
+		return true;
+	qp_await_receive(qp,
+			 qp_recv_queue(qp)); /* another queue pair took it from a shared queue */
+	return false;
+}
+
+/*
+ * The queue pair has changed: a receive that a message waits for may have been posted, or the page
+ * have come that messages wait for.
+ */
 static void iwarp_advance(struct weft_qp *qp, uint64_t now_ns)
 {
 	struct iwarp_stream *s = qp->stream;
+	bool has_changed = !list_is_linked(&qp->absent_link);
 
-	if (!s->rx.is_blocked)
-		return;
-	if (!qp_has_receive(qp)) { /* another queue pair took it from the shared queue */
-		qp_await_receive(qp, qp_recv_queue(qp));
-		return;
+	if (s->tx.is_absent && has_changed) {
+		s->tx.is_absent = false;
+		stream_attention(s);
+		tx_fill(s);
 	}
+	if (!s->rx.is_blocked || s->state != STREAM_OPEN || !can_go_on(qp, &s->rx, has_changed))
+		return;
 	s->rx.is_blocked = false;
 	s->rx.deadline_ns = UINT64_MAX;
 	stream_attention(s);

@@ -79,7 +79,8 @@ struct rx {
 	uint32_t between;     /* bytes of small FPDUs between the last two large ones */
 	uint32_t since_large; /* the same, since the last one */
 	bool has_large;	      /* a large FPDU began in the latest bytes */
-	bool is_blocked;      /* the message in the buffer waits for a receive */
+	bool is_blocked;      /* the message in the buffer waits for a receive, or for a page */
+	bool is_absent;	      /* it waits for a page */
 	bool is_checked;      /* CRC and markers of the waiting FPDU at start are checked */
 	bool has_fpdu;	      /* a valid FPDU has come */
 	uint64_t deadline_ns; /* of that wait; UINT64_MAX: none */
@@ -136,6 +137,7 @@ struct tx {
 	uint32_t ready;	   /* payload bytes in the ring */
 	uint32_t phase;	   /* of the next FPDU */
 	bool is_held;	   /* a responder must not send before the initiator's first FPDU */
+	bool is_absent;	   /* the next payload waits for a page */
 	bool is_doubtful;  /* the kernel missed some payload: look at it before it is listed */
 	bool has_message;  /* message is being split */
 	bool was_response; /* the last message was a response: requests are next */
@@ -219,9 +221,6 @@ void stream_attention(struct iwarp_stream *s);
 __attribute__((cold)) void stream_refuse(struct iwarp_stream *s, enum weft_reason reason,
 					 const struct rx_segment *segment);
 
-/* The same without a Terminate: an FPDU is half sent, or the connection is lost. */
-void stream_abort(struct iwarp_stream *s, enum weft_reason reason);
-
 /* Starts the time for the peer to close its direction, if ours is closed. */
 void stream_close_wait(struct iwarp_stream *s, uint64_t now_ns);
 
@@ -250,8 +249,8 @@ bool rdmap_rx_is_placed(const struct rx_segment *seg);
 /* The checks of a segment whose payload is placed, before any byte is placed. */
 enum rx_result rdmap_rx_open(struct iwarp_stream *s, uint64_t now_ns);
 
-/* The memory of the segment's destination was unmapped since the check. */
-enum rx_result rdmap_rx_gone(struct iwarp_stream *s);
+/* The memory of the segment's destination is gone since the check, for that reason. */
+enum rx_result rdmap_rx_gone(struct iwarp_stream *s, enum weft_reason r);
 
 /* The destination of the current segment's payload, from `placed` on. */
 enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, uint32_t max,
@@ -261,9 +260,14 @@ enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, ui
 enum rx_result rdmap_rx_deliver(struct iwarp_stream *s, uint64_t now_ns, const uint8_t *body);
 
 /* fpdu_tx.c */
+/* VMM-09: output goes on when memory has changed. */
+void tx_await_page(struct iwarp_stream *s);
 bool tx_has_room(const struct iwarp_stream *s);
 
-/* Makes the next FPDU of tx.message. False: its memory is invalid, and the stream has failed. */
+/*
+ * Makes the next FPDU of tx.message. False: none was made. Its memory is invalid, and the stream
+ * has failed; or a page is awaited; or earlier responses go first.
+ */
 bool tx_cut(struct iwarp_stream *s);
 
 /* Drops FPDUs that are not sent yet. False: an FPDU is half sent, and cannot be completed. */
@@ -278,6 +282,13 @@ enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe);
 /* Sends the ready-to-receive message of an initiator, if one was negotiated. */
 void rdmap_tx_rtr(struct iwarp_stream *s);
 void rdmap_tx_terminate(struct iwarp_stream *s, const struct rdmap_terminate *t);
+
+/*
+ * Takes spans of a list, as qp_segments_spans(). WEFT_R_SPACE_UNMAPPED, also of the next call: a
+ * pager brings what is missing.
+ */
+enum weft_reason stream_spans(struct iwarp_stream *s, const struct stretch *list,
+			      struct mem_span *spans, uint32_t max, uint32_t *count);
 
 /* The spans of an FPDU's payload from offset on, at most *count. */
 enum weft_reason rdmap_tx_spans(struct iwarp_stream *s, const struct tx_fpdu *f, uint32_t offset,
@@ -302,8 +313,14 @@ bool readq_has_next(const struct iwarp_stream *s);
  */
 bool readq_answer(struct iwarp_stream *s);
 
-/* The memory of a response, from offset on; the oldest response was sent completely. */
-enum weft_reason readq_access(struct iwarp_stream *s, uint32_t slot, uint32_t offset,
+/* Refuses a request whose response has begun, as its memory has gone since. */
+void readq_refuse(struct iwarp_stream *s, uint32_t slot, enum weft_reason reason);
+
+/*
+ * The memory of a response: of a part (offset, length), whose pages must be in memory, or (NULL) of
+ * all; the oldest response was sent completely.
+ */
+enum weft_reason readq_access(struct iwarp_stream *s, uint32_t slot, const struct stretch *part,
 			      struct mem_grant *grant);
 void readq_taken(struct iwarp_stream *s);
 

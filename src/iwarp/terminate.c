@@ -40,6 +40,7 @@ static const struct cause {
 	{ WEFT_R_RIGHT_REMOTE_ATOMIC, { 0, 1, 0x02 }, { 0, 1, 0x02 } },
 	{ WEFT_R_QP_REMOTE_RIGHTS, { 0, 1, 0x02 }, { 0, 1, 0x02 } },
 	{ WEFT_R_SPACE_MAPPING, { 0, 1, 0x01 }, { 1, 1, 0x01 } },
+	{ WEFT_R_MEMORY_GONE, { 0, 1, 0x01 }, { 1, 1, 0x01 } },
 	{ WEFT_R_SPACE_UNMAPPED, { 0, 1, 0x01 }, { 1, 1, 0x01 } },
 	{ WEFT_R_TOUCH_SECOND, { 0, 1, 0x00 }, { 1, 1, 0x00 } },
 	{ WEFT_R_TOUCH_BEYOND, { 0, 1, 0x00 }, { 1, 1, 0x00 } },
@@ -104,6 +105,12 @@ static void add_headers(struct rdmap_terminate *t, const struct rx_segment *seg)
 	}
 }
 
+/* The peer named the memory; else its loss is a local error. */
+static bool is_named(const struct rx_segment *seg)
+{
+	return seg && (seg->opcode == RDMAP_WRITE || is_request(seg->opcode));
+}
+
 void terminate_of(enum weft_reason reason, const struct rx_segment *seg, struct rdmap_terminate *t)
 {
 	static const uint8_t not_invalidated[3] = { LAYER_RDMAP, PROTECTION, 0x09 };
@@ -115,7 +122,7 @@ void terminate_of(enum weft_reason reason, const struct rx_segment *seg, struct 
 		set_cause(t, not_invalidated);
 	} else if (reason == WEFT_R_DDP_VERSION && seg) {
 		set_cause(t, version[seg->is_tagged]);
-	} else {
+	} else if (reason != WEFT_R_MEMORY_GONE || is_named(seg)) {
 		for (size_t i = 0; i < sizeof(causes) / sizeof(*causes); i++) {
 			const struct cause *c = &causes[i];
 

@@ -143,7 +143,7 @@ static bool move_bytes(struct request *req, struct mem_vec *to, struct mem_vec *
 	}
 	*is_remote = lost != &req->local;
 	if (!*is_remote) {
-		request_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SPACE_MAPPING);
+		request_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_MEMORY_GONE);
 		req->out.is_local = true;
 	}
 	return false;
@@ -158,7 +158,7 @@ static bool move_remote(struct request *req, struct mem_vec *to, struct mem_vec 
 	if (move_bytes(req, to, from, length, &is_remote))
 		return true;
 	if (is_remote)
-		request_refused(req, WEFT_R_SPACE_MAPPING, req->wqe->remote_tag);
+		request_refused(req, WEFT_R_MEMORY_GONE, req->wqe->remote_tag);
 	return false;
 }
 
@@ -222,7 +222,7 @@ void request_atomic(struct request *req)
 	if (!open_remote(req, MEM_REMOTE_ATOMIC, WEFT_REMOTE_ATOMIC, &remote))
 		return;
 	if (!mem_atomic_run(&op, &remote.grants[0], &old)) {
-		request_refused(req, WEFT_R_SPACE_MAPPING, wqe->remote_tag);
+		request_refused(req, WEFT_R_MEMORY_GONE, wqe->remote_tag);
 		return;
 	}
 	old_grant = mem_grant_of(&old, sizeof(old));
@@ -299,7 +299,7 @@ static bool place_message(struct request *req)
 	if (move_bytes(req, &to, &req->local, req->wqe->length, &is_remote))
 		return true;
 	if (is_remote) {
-		receive_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SPACE_MAPPING);
+		receive_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_MEMORY_GONE);
 	} else {
 		recv_queue_return(qp_recv_queue(target), target->recv);
 		target->recv = NULL;

@@ -87,13 +87,35 @@ static enum weft_reason check_entry(const struct mem_table *t, const struct mem_
 	return WEFT_OK;
 }
 
+static bool is_written(const struct mem_access *a)
+{
+	return a->kind != MEM_LOCAL_READ && a->kind != MEM_REMOTE_READ;
+}
+
 /* What a range holds counts when it is used: binding a window to it uses nothing. */
 static bool is_there(const struct mem_grant *g, const struct mem_access *a)
 {
-	bool is_written = a->kind != MEM_LOCAL_READ && a->kind != MEM_REMOTE_READ;
-
 	return a->kind == MEM_BIND || a->is_ahead ||
-	       g->space->is_there(g->origin, g->length, is_written);
+	       g->space->is_there(g->origin, g->length, is_written(a));
+}
+
+/* Mappings, and the pages behind them as far as the access needs them now (VMM-05c, VMM-09). */
+static enum weft_reason check_mappings(const struct mem_grant *g, const struct mem_access *a)
+{
+	bool is_later = a->kind == MEM_BIND || (a->is_ahead && g->space->paging->has_pager);
+	enum weft_reason r = mem_space_check(g->space, g->origin, g->length, !is_later);
+
+	if (r != WEFT_OK || is_later || a->is_ahead || !a->can_wait || !g->space->pager)
+		return r;
+	switch (mem_space_presence(g->space, g->origin, g->length, is_written(a))) {
+	case MEM_HERE:
+		return WEFT_OK;
+	case MEM_AWAY:
+		g->space->paging->counts.faults++;
+		return WEFT_R_SPACE_UNMAPPED;
+	default:
+		return WEFT_R_SPACE_MAPPING;
+	}
 }
 
 /* What lies below the entry: is the memory there, and is it fit for an atomic? */
@@ -113,12 +135,24 @@ static enum weft_reason check_memory(const struct mem_table *t, const struct mem
 	if (g.space->is_there)
 		r = is_there(&g, a) ? WEFT_OK : WEFT_R_SPACE_MAPPING;
 	else if (!g.att)
-		r = mem_space_check(g.space, g.origin, g.length, a->kind != MEM_BIND);
+		r = check_mappings(&g, a);
 	if (r != WEFT_OK || a->kind != MEM_REMOTE_ATOMIC)
 		return r;
 	if (a->length != 8 || a->addr % 8 || mem_grant_spans(&g, &span, 1) != 1)
 		return WEFT_R_ATOMIC_ALIGN;
 	return span.length == 8 && (uintptr_t)span.bytes % 8 == 0 ? WEFT_OK : WEFT_R_ATOMIC_ALIGN;
+}
+
+/* Whether the memory is still the one that was registered. */
+static enum weft_reason check_whole(const struct mem_table *t, const struct mem_entry *e,
+				    const struct mem_grant *g)
+{
+	uint32_t region = e->type == MEM_WINDOW ? e->region : (uint32_t)(e - t->entries);
+	uint64_t begun = t->begun[region];
+
+	if (begun == 0 || !t->watch->were_unmapped(g->origin, g->length, begun))
+		return WEFT_OK;
+	return WEFT_R_MEMORY_GONE;
 }
 
 enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *a,
@@ -144,10 +178,59 @@ enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *
 		};
 		if (a->kind == MEM_REMOTE_ATOMIC || !e->space->is_flat)
 			r = check_memory(t, a, grant);
+		if (atomic_load_explicit(t->unmapped, memory_order_acquire) > 0 && r == WEFT_OK)
+			r = check_whole(t, e, grant);
 	}
 	if (r != WEFT_OK)
 		t->refused++;
 	return r;
+}
+
+/* Whether the tag's own entry, which may be free by now and has kept its range, was retired. */
+static bool is_retired(const struct mem_entry *e, const struct mem_access *a)
+{
+	uint8_t instance = weft_tag_instance(a->tag);
+
+	if (e->type != MEM_REGION || !(e->touch & MEM_SPENT) || !e->is_own || e->pd != a->pd)
+		return false;
+	if (e->state == MEM_FREE)
+		return e->instance == (uint8_t)(instance + 1);
+	return e->state == MEM_RESERVED && e->instance == instance;
+}
+
+enum weft_reason mem_access_retired(const struct mem_table *t, const struct mem_access *a,
+				    struct weft_space *space, struct mem_grant *grant)
+{
+	uint32_t index = weft_tag_index(a->tag);
+	const struct mem_entry *e;
+	enum weft_reason r;
+
+	if (index >= t->tags_max || a->kind != MEM_LOCAL_READ)
+		return WEFT_R_TAG_INVALID;
+	e = &t->entries[index];
+	if (!is_retired(e, a))
+		return WEFT_R_TAG_INVALID;
+	r = check_range(e, a);
+	if (r != WEFT_OK)
+		return r;
+	if (!has_right(t, e, a->kind))
+		return (enum weft_reason)kinds[a->kind].refusal;
+	*grant = (struct mem_grant){
+		.space = space,
+		.origin = e->origin + (a->addr - e->start),
+		.length = a->length,
+	};
+	return space->is_flat ? WEFT_OK : check_memory(t, a, grant);
+}
+
+bool mem_grant_is_paging(const struct mem_grant *g)
+{
+	return g->space->pager && mem_space_check(g->space, g->origin, g->length, true) == WEFT_OK;
+}
+
+bool mem_grant_will_come(const struct mem_grant *g)
+{
+	return g->space->paging->has_pager || mem_grant_is_paging(g);
 }
 
 enum weft_reason mem_access_look(const struct mem_table *t, const struct mem_access *a)
@@ -257,20 +340,32 @@ static struct mem_span vec_next(struct mem_vec *v)
 
 enum { CHUNK = 4096 };
 
-/* At once. False: one of the two is missing. */
+static struct mem_watch *watch_of(const struct mem_span *s)
+{
+	return s->paging ? s->paging->watch : NULL;
+}
+
+/* At once. False: one of the two may be missing. */
 static bool copy(const struct mem_span *to, const struct mem_span *from, uint64_t length)
 {
 	const struct mem_paging *paging = mem_span_may_go(to)	  ? to->paging
 					  : mem_span_may_go(from) ? from->paging
 								  : NULL;
+	struct mem_watch *watch = watch_of(to) ? watch_of(to) : watch_of(from);
+	bool is_there;
 
-	if (paging)
-		return paging->guard->copy(to->bytes, from->bytes, length);
-	memmove(to->bytes, from->bytes, length);
-	return true;
+	if (!paging) {
+		memmove(to->bytes, from->bytes, length);
+		return true;
+	}
+	/* The two are of one adapter: what is watched has the same watch. */
+	is_there = mem_watch_enter_same(watch) &&
+		   paging->guard->copy(to->bytes, from->bytes, length);
+	mem_watch_leave(watch);
+	return is_there;
 }
 
-/* By way of memory of ours, to learn which of the two is missing. */
+/* By way of memory of ours, to learn whether one of the two is missing, and which. */
 static enum mem_gone carry(struct mem_span to, struct mem_span from, uint64_t length)
 {
 	uint8_t chunk[CHUNK];
@@ -288,6 +383,21 @@ static enum mem_gone carry(struct mem_span to, struct mem_span from, uint64_t le
 	return MEM_NONE_GONE;
 }
 
+bool mem_run(const struct mem_paging *paging, const void *bytes, uint64_t length,
+	     void (*work)(void *), void *argument)
+{
+	bool is_there;
+
+	if (!paging || !paging->guard) {
+		work(argument);
+		return true;
+	}
+	is_there = mem_watch_enter(paging->watch, bytes, length) &&
+		   paging->guard->run(bytes, length, work, argument);
+	mem_watch_leave(paging->watch);
+	return is_there;
+}
+
 static void look_at(void *argument)
 {
 	enum { PAGE_LEAST = 4096 };
@@ -303,7 +413,7 @@ bool mem_span_is_there(const struct mem_span *s)
 {
 	struct mem_span copy = *s;
 
-	return !mem_span_may_go(s) || s->paging->guard->run(s->bytes, s->length, look_at, &copy);
+	return !mem_span_may_go(s) || mem_run(s->paging, s->bytes, s->length, look_at, &copy);
 }
 
 struct sum {
@@ -323,9 +433,7 @@ bool mem_crc32c(const struct mem_paging *paging, uint32_t *crc, const uint8_t *b
 {
 	struct sum sum = { *crc, bytes, length };
 
-	if (!paging || !paging->guard)
-		sum_up(&sum);
-	else if (!paging->guard->run(bytes, length, sum_up, &sum))
+	if (!mem_run(paging, bytes, length, sum_up, &sum))
 		return false;
 	*crc = sum.crc;
 	return true;

@@ -58,9 +58,7 @@ bool mem_atomic_run(const struct mem_atomic *op, struct mem_grant *grant, uint64
 
 	CHECK(mem_grant_spans(grant, &word, 1) == 1 && word.length == sizeof(*r.word));
 	r.word = (uint64_t *)(void *)word.bytes;
-	if (!mem_span_may_go(&word))
-		run(&r);
-	else if (!word.paging->guard->run(word.bytes, word.length, run, &r))
+	if (!mem_run(word.paging, word.bytes, word.length, run, &r))
 		return false;
 	*original = r.original;
 	return true;

@@ -31,7 +31,7 @@ enum mem_state {
 enum mem_touch {
 	MEM_ONE_TOUCH = 1 << 0,
 	MEM_TOUCHED = 1 << 1, /* the message's last segment came early; see stored_sn */
-	MEM_SPENT = 1 << 2    /* the one touch is used up, therefore the valid bit is clear */
+	MEM_SPENT = 1 << 2    /* the peer has used it up, therefore the valid bit is clear */
 };
 
 enum {
@@ -62,7 +62,10 @@ struct mem_entry {
 	uint8_t instance_given; /* the newest instance promised to a posted bind */
 	uint8_t type, state, rights, touch;
 	uint8_t is_by_queue; /* a region registered by a send queue: invalidation frees it */
-	uint8_t promised;    /* posted binds that have not ended: the window must not be freed */
+	union {
+		uint8_t promised; /* of a window: posted binds that have not ended keep it */
+		uint8_t is_own;	  /* of a region: its domain's own space translates it, no ATT */
+	};
 };
 
 _Static_assert(sizeof(struct mem_entry) == 64, "one cache line");
@@ -74,6 +77,7 @@ struct mem_limits {
 	uint64_t secret[2];	       /* makes tags hard to guess */
 	mem_probe *is_there;	       /* NULL: there are no on-demand regions */
 	const struct mem_guard *guard; /* NULL: the memory of the process stays mapped */
+	struct mem_watch *watch;       /* NULL: nothing is known of its changes */
 };
 
 struct mem_table {
@@ -93,7 +97,11 @@ struct mem_table {
 	struct weft_space on_demand; /* of on-demand regions */
 	struct mem_paging demand;    /* of on_demand */
 	struct mem_paging process;   /* of the process */
-	struct trace *trace;	     /* may be NULL */
+	struct mem_watch *watch;     /* may be NULL */
+	const atomic_uint *unmapped; /* of the watch; never NULL */
+	/* Of each region of process memory: the changes when it began; 0: it is not watched. */
+	uint64_t *begun;
+	struct trace *trace; /* may be NULL */
 	uint64_t refused;
 };
 
@@ -183,6 +191,10 @@ enum weft_reason mem_invalidate_check(const struct mem_table *t, uint32_t pd, ui
 				      uint32_t tag);
 enum weft_reason mem_invalidate(struct mem_table *t, uint32_t pd, uint32_t qp, uint32_t tag);
 
+/* The same for a peer: what was sent under the tag stays identifiable (mem_access_retired()). */
+enum weft_reason mem_invalidate_by_peer(struct mem_table *t, uint32_t pd, uint32_t qp,
+					uint32_t tag);
+
 /* ---- The access check (access.c) ------------------------------------------------------------ */
 
 enum mem_kind {
@@ -201,7 +213,8 @@ struct mem_access {
 	uint32_t tag;
 	uint32_t pd, qp; /* of the requesting queue pair, or of the one that a peer accesses */
 	enum mem_kind kind;
-	bool is_ahead; /* checked again when used: on-demand pages need not be present now */
+	bool is_ahead; /* checked again when used: pages that are brought need not be present now */
+	bool can_wait; /* WEFT_R_SPACE_UNMAPPED if the process's pages are not in memory */
 };
 
 /* A range that passed the check, from which spans are taken front to back. */
@@ -211,6 +224,12 @@ struct mem_grant {
 	uint64_t origin; /* of the next byte, as in mem_entry */
 	uint64_t length; /* left */
 };
+
+/* Why memory of a request that passed the check cannot be used now. */
+static inline enum weft_reason mem_gone_reason(enum weft_reason r, enum weft_reason other)
+{
+	return r == WEFT_R_MEMORY_GONE ? r : other;
+}
 
 /* Contiguous memory: a real address of the space, and where that is in this process. */
 struct mem_span {
@@ -239,19 +258,35 @@ static inline bool mem_span_has_pins(const struct mem_span *s)
 
 static inline bool mem_span_read(const struct mem_span *s, void *to)
 {
-	if (mem_span_may_go(s))
-		return s->paging->guard->copy(to, s->bytes, s->length);
-	memcpy(to, s->bytes, s->length);
-	return true;
+	bool is_there;
+
+	if (!mem_span_may_go(s)) {
+		memcpy(to, s->bytes, s->length);
+		return true;
+	}
+	is_there = mem_watch_enter(s->paging->watch, s->bytes, s->length) &&
+		   s->paging->guard->copy(to, s->bytes, s->length);
+	mem_watch_leave(s->paging->watch);
+	return is_there;
 }
 
 static inline bool mem_span_write(const struct mem_span *s, const void *from)
 {
-	if (mem_span_may_go(s))
-		return s->paging->guard->copy(s->bytes, from, s->length);
-	memcpy(s->bytes, from, s->length);
-	return true;
+	bool is_there;
+
+	if (!mem_span_may_go(s)) {
+		memcpy(s->bytes, from, s->length);
+		return true;
+	}
+	is_there = mem_watch_enter(s->paging->watch, s->bytes, s->length) &&
+		   s->paging->guard->copy(s->bytes, from, s->length);
+	mem_watch_leave(s->paging->watch);
+	return is_there;
 }
+
+/* Calls work(argument), which accesses bytes of a span with that paging. False: some are gone. */
+bool mem_run(const struct mem_paging *paging, const void *bytes, uint64_t length,
+	     void (*work)(void *), void *argument);
 
 /* Whether the span can be read now. */
 bool mem_span_is_there(const struct mem_span *s);
@@ -263,10 +298,22 @@ bool mem_crc32c(const struct mem_paging *paging, uint32_t *crc, const uint8_t *b
 /*
  * Applies the checks of LOC-02, IWARP-06 and IWARP-09 in their order. An access of 0 bytes is
  * granted without a check of the tag, as it touches no memory. On WEFT_R_SPACE_UNMAPPED *grant
- * still describes the range, so that the fault can be reported.
+ * still describes the range, for the two calls below.
  */
 enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *access,
 				  struct mem_grant *grant);
+
+/*
+ * AMB-39: local reads under a tag that was valid when the data was sent. It was retired by the peer
+ * since, by its one touch or by a Send with Invalidate, and not by its owner: the memory is found
+ * by its virtual address in the owner's space.
+ */
+enum weft_reason mem_access_retired(const struct mem_table *t, const struct mem_access *a,
+				    struct weft_space *space, struct mem_grant *grant);
+
+/* After WEFT_R_SPACE_UNMAPPED: whether weft's own pager brings what is missing; or any pager. */
+bool mem_grant_is_paging(const struct mem_grant *grant);
+bool mem_grant_will_come(const struct mem_grant *grant);
 
 /* The same checks, except that the memory itself is not looked at. */
 enum weft_reason mem_access_look(const struct mem_table *t, const struct mem_access *access);

@@ -12,6 +12,7 @@
 #include <weft/weft.h>
 
 #include "mem/guard.h"
+#include "mem/watch.h"
 
 enum { MEM_PINS_MAX = 64 };
 
@@ -25,9 +26,13 @@ struct mem_paging {
 	bool is_handing;	       /* data is copied out (SEND-04), never pinned */
 	bool is_flat;		       /* of the process: nothing is pinned */
 	const struct mem_guard *guard; /* NULL: the memory stays mapped */
+	struct mem_watch *watch;       /* NULL: what is there now counts */
 	/* Pins; counts.count of them. */
 	struct weft_pins counts;
 	uint64_t counted_ns; /* the time up to which counts.byte_ns is summed */
+	uint64_t
+		events_raised; /* accesses that met a mapping without a page: the program is told */
+	uint64_t brought;      /* mappings that have got a page again */
 	struct mem_pin pins[MEM_PINS_MAX];
 };
 

@@ -9,6 +9,7 @@ enum { REGION_RIGHTS = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | MEM_REMOTE_RIGHTS | 
 struct region_plan {
 	uint64_t start, origin;
 	struct weft_space *space;
+	bool is_own; /* that space is the one of the domain */
 };
 
 static enum weft_reason plan_pages(const struct weft_region_options *o, struct region_plan *plan)
@@ -63,6 +64,7 @@ static enum weft_reason plan_make(struct mem_table *t, const struct mem_owner *o
 	if (o->length == 0)
 		return WEFT_R_REG_LENGTH;
 	plan->space = o->space ? o->space : owner->space;
+	plan->is_own = plan->space == owner->space && !o->is_on_demand;
 	if (plan->space->owner != owner->space->owner)
 		return WEFT_R_BAD_ARGUMENT;
 	if (plan->space != owner->space && !(plan->space->is_virtual && owner->is_privileged))
@@ -95,6 +97,7 @@ static enum weft_reason plan_make(struct mem_table *t, const struct mem_owner *o
 static void region_open(struct mem_table *t, struct mem_entry *e, const struct region_plan *plan,
 			const struct weft_region_options *o, struct att *att)
 {
+	e->is_own = plan->is_own && !att;
 	e->start = plan->start;
 	e->length = o->length;
 	e->origin = plan->origin;
@@ -104,6 +107,8 @@ static void region_open(struct mem_table *t, struct mem_entry *e, const struct r
 	e->windows = 0;
 	e->rights = (uint8_t)o->rights;
 	e->touch = o->is_one_touch ? MEM_ONE_TOUCH : 0;
+	if (t->watch && e->space->is_flat && !att)
+		t->begun[e - t->entries] = mem_watch_begin(t->watch, e->origin, e->length);
 	table_set_valid(t, e, true);
 }
 
@@ -174,6 +179,7 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 		return WEFT_R_REG_FRAMES;
 	o.length = old->length;
 	plan.space = old->space;
+	plan.is_own = plan.space == owner->space;
 	plan.origin = old->origin;
 	plan.start = o.is_zero_based ? 0 : o.va ? o.va : old->start;
 	if (plan.start + (o.length - 1) < plan.start)
@@ -184,6 +190,9 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 	if (old->att)
 		att_get(old->att);
 	region_open(t, &t->entries[index], &plan, &o, old->att);
+	/* Of the memory that was registered first: what it has lost this one lacks, too. */
+	if (t->begun[index] && t->begun[old - t->entries])
+		t->begun[index] = t->begun[old - t->entries];
 	*shared_tag = table_tag(t, &t->entries[index]);
 	return WEFT_OK;
 }
@@ -196,6 +205,7 @@ static enum weft_reason region_end(struct mem_table *t, struct mem_entry *e)
 			return WEFT_R_REGION_HAS_WINDOWS;
 		table_close(t, e);
 	}
+	e->touch = 0; /* from here on the owner has taken the memory back */
 	table_give(t, (uint32_t)(e - t->entries));
 	return WEFT_OK;
 }

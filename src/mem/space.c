@@ -28,19 +28,36 @@ void mem_space_init_endless(struct weft_space *s, void *memory, uint64_t size_by
 	};
 }
 
+/* Whether the options name memory as their kind of space does. */
+static enum weft_reason check_memory(const struct weft_space_options *o)
+{
+	if (o->kind == WEFT_SPACE_PROCESS)
+		return o->memory || o->size_bytes > 0 ? WEFT_R_BAD_ARGUMENT : WEFT_OK;
+	if (o->kind != WEFT_SPACE_MEMORY)
+		return WEFT_R_BAD_ARGUMENT;
+	if (!o->memory)
+		return WEFT_R_NULL_ARGUMENT;
+	if ((uintptr_t)o->memory % 8 || o->size_bytes == 0 ||
+	    (uintptr_t)o->memory + o->size_bytes < (uintptr_t)o->memory)
+		return WEFT_R_BAD_ARGUMENT;
+	return WEFT_OK;
+}
+
 enum weft_reason mem_space_init(struct weft_space *s, const struct weft_space_options *options)
 {
-	if (!options->memory)
-		return WEFT_R_NULL_ARGUMENT;
-	if ((uintptr_t)options->memory % 8 || options->size_bytes == 0 ||
-	    options->mappings_max == 0 || options->mappings_max > 1 << 20 ||
-	    (uintptr_t)options->memory + options->size_bytes < (uintptr_t)options->memory)
+	bool is_process = options->kind == WEFT_SPACE_PROCESS;
+	enum weft_reason r = check_memory(options);
+
+	if (r != WEFT_OK)
+		return r;
+	if (options->mappings_max == 0 || options->mappings_max > 1 << 20)
 		return WEFT_R_BAD_ARGUMENT;
 	*s = (struct weft_space){
 		.memory = (uintptr_t)options->memory,
-		.size = options->size_bytes,
+		.size = is_process ? PROCESS_HIGH : options->size_bytes,
 		.mappings_max = options->mappings_max,
 		.is_virtual = options->is_virtual,
+		.is_process = is_process,
 	};
 	s->mappings = calloc(options->mappings_max, sizeof(*s->mappings));
 	s->paging = calloc(1, sizeof(*s->paging));
@@ -53,8 +70,25 @@ enum weft_reason mem_space_init(struct weft_space *s, const struct weft_space_op
 	return WEFT_OK;
 }
 
+/* Memory of the process that is unmapped later is not what was mapped here (VMM-05d). */
+static void mapping_watch(struct weft_space *s, struct mem_mapping *m)
+{
+	struct mem_watch *w = s->is_process ? s->paging->watch : NULL;
+
+	m->begun = w && m->real != WEFT_REAL_NONE ? mem_watch_begin(w, m->real, m->length) : 0;
+}
+
+static void mapping_unwatch(struct weft_space *s, struct mem_mapping *m)
+{
+	if (m->begun)
+		s->paging->watch->end(m->real, m->length);
+	m->begun = 0;
+}
+
 void mem_space_fini(struct weft_space *s)
 {
+	for (uint32_t i = 0; i < s->mapping_count; i++)
+		mapping_unwatch(s, &s->mappings[i]);
 	free(s->mappings);
 	free(s->paging);
 	*s = (struct weft_space){ 0 };
@@ -79,7 +113,10 @@ static uint32_t segments_up_to(const struct weft_space *s, uint64_t addr)
 /* Whether so much memory lies there, or none is meant to. */
 static bool is_real(const struct weft_space *s, uint64_t length, uint64_t real)
 {
-	return real == WEFT_REAL_NONE || (real <= s->size && length <= s->size - real);
+	if (real == WEFT_REAL_NONE)
+		return true;
+	return real >= (s->is_process ? PROCESS_LOW : 0) && real <= s->size &&
+	       length <= s->size - real;
 }
 
 enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t length, uint64_t real)
@@ -103,6 +140,7 @@ enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t len
 	memmove(&s->mappings[at + 1], &s->mappings[at],
 		(s->mapping_count - at) * sizeof(*s->mappings));
 	s->mappings[at] = (struct mem_mapping){ .addr = addr, .length = length, .real = real };
+	mapping_watch(s, &s->mappings[at]);
 	s->mapping_count++;
 	return WEFT_OK;
 }
@@ -132,7 +170,11 @@ enum weft_reason mem_space_move(struct weft_space *s, uint64_t addr, uint64_t re
 		return r;
 	if (!is_real(s, s->mappings[at].length, real))
 		return WEFT_R_BAD_ARGUMENT;
+	if (s->mappings[at].real == WEFT_REAL_NONE && real != WEFT_REAL_NONE)
+		s->paging->brought++;
+	mapping_unwatch(s, &s->mappings[at]);
 	s->mappings[at].real = real;
+	mapping_watch(s, &s->mappings[at]);
 	return WEFT_OK;
 }
 
@@ -143,6 +185,7 @@ enum weft_reason mem_space_unmap(struct weft_space *s, uint64_t addr)
 
 	if (r != WEFT_OK)
 		return r;
+	mapping_unwatch(s, &s->mappings[at]);
 	memmove(&s->mappings[at], &s->mappings[at + 1],
 		(s->mapping_count - at - 1) * sizeof(*s->mappings));
 	s->mapping_count--;
@@ -180,6 +223,18 @@ enum weft_reason mem_space_translate(const struct weft_space *s, uint64_t addr, 
 	return WEFT_OK;
 }
 
+/* Whether the memory of a mapping is still the one that was mapped. */
+static bool is_whole(const struct weft_space *s, uint64_t addr, uint64_t real, uint64_t length)
+{
+	const struct mem_watch *w = s->is_process ? s->paging->watch : NULL;
+	const struct mem_mapping *m;
+
+	if (!w || atomic_load(w->unmapped) == 0)
+		return true;
+	m = &s->mappings[segments_up_to(s, addr) - 1];
+	return m->begun == 0 || !w->were_unmapped(real, length, m->begun);
+}
+
 enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint64_t length,
 				 bool needs_pages)
 {
@@ -196,8 +251,28 @@ enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint
 
 		if (r == WEFT_R_SPACE_MAPPING || (r == WEFT_R_SPACE_UNMAPPED && needs_pages))
 			return r;
+		if (r == WEFT_OK && !is_whole(s, addr + done, real, run))
+			return WEFT_R_SPACE_MAPPING;
 	}
 	return WEFT_OK;
+}
+
+enum mem_presence mem_space_presence(const struct weft_space *s, uint64_t addr, uint64_t length,
+				     bool is_written)
+{
+	enum mem_presence presence = MEM_HERE;
+	uint64_t real, run;
+
+	/* Bound: every round uses up at least one mapping. */
+	for (uint64_t done = 0; done < length && presence != MEM_NOWHERE; done += run) {
+		enum mem_presence part;
+
+		if (mem_space_translate(s, addr + done, length - done, &real, &run) != WEFT_OK)
+			return MEM_NOWHERE;
+		part = s->pager->ask(s->pager->context, real, run, is_written);
+		presence = part != MEM_HERE ? part : presence;
+	}
+	return presence;
 }
 
 uint64_t mem_space_fault(const struct weft_space *s, uint64_t addr, uint64_t length)

@@ -4,7 +4,9 @@
  * this process. The process space is flat: every address is its own real address. The space of
  * on-demand regions is flat too, but every access checks that the memory is mapped. An endless
  * space has a page at every address, in memory that repeats. Any other space has a table of
- * mappings in ascending order. Not here: the right to use a space (region.c).
+ * mappings in ascending order, the segment table of D3. Real addresses are those of its own memory,
+ * or of the process: then the kernel has the page table, and a pager says what is in memory. Not
+ * here: the right to use a space (region.c).
  */
 #pragma once
 
@@ -13,11 +15,13 @@
 
 #include <weft/weft.h>
 
+#include "base/list.h"
 #include "mem/pin.h"
 
 struct mem_mapping {
 	uint64_t addr, length;
-	uint64_t real; /* WEFT_REAL_NONE: no page is present */
+	uint64_t real;	/* WEFT_REAL_NONE: no page is present */
+	uint64_t begun; /* as of struct mem_watch; 0: the memory is not watched */
 };
 
 /*
@@ -26,6 +30,19 @@ struct mem_mapping {
  */
 typedef bool mem_probe(uint64_t addr, uint64_t length, bool is_written);
 
+/* Whether pages of the process are in memory. */
+enum mem_presence {
+	MEM_HERE = 0,
+	MEM_AWAY,    /* they are being brought in; adapter_memory_changed() follows */
+	MEM_NOWHERE, /* none is mapped there, or none that may be used so */
+};
+
+/* The default handler of page faults (VMM-10). Provided by the owner of the adapter. */
+struct mem_pager {
+	enum mem_presence (*ask)(void *context, uint64_t addr, uint64_t length, bool is_written);
+	void *context;
+};
+
 struct weft_space {
 	uintptr_t memory; /* real address 0 */
 	uint64_t size;	  /* real addresses are less than this */
@@ -33,9 +50,12 @@ struct weft_space {
 	uint32_t mapping_count, mappings_max;
 	uint32_t users; /* protection domains and table entries that point here */
 	bool is_flat, is_virtual, is_endless;
-	mem_probe *is_there;	   /* of the on-demand space; NULL: any other space */
-	struct mem_paging *paging; /* NULL: pages never move */
-	void *owner;		   /* the adapter, for callers that have only the space */
+	mem_probe *is_there;	       /* of the on-demand space; NULL: any other space */
+	bool is_process;	       /* real addresses are those of the process */
+	const struct mem_pager *pager; /* of such a space; NULL: an access waits in the kernel */
+	struct mem_paging *paging;     /* NULL: pages never move */
+	void *owner;		       /* the adapter, for callers that have only the space */
+	struct list link;	       /* of the adapter's spaces */
 };
 
 /* The whole process. Needs no fini. */
@@ -63,6 +83,10 @@ enum weft_reason mem_space_translate(const struct weft_space *s, uint64_t addr, 
 /* Whether all of the range has mappings and, if needs_pages, pages. */
 enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint64_t length,
 				 bool needs_pages);
+
+/* Whether the pages of a range, which all has mappings, are in memory: see struct mem_pager. */
+enum mem_presence mem_space_presence(const struct weft_space *s, uint64_t addr, uint64_t length,
+				     bool is_written);
 
 /* The first address of the range without a page; there must be one. */
 uint64_t mem_space_fault(const struct weft_space *s, uint64_t addr, uint64_t length);

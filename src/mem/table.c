@@ -23,6 +23,7 @@ static void free_set(struct mem_table *t, uint32_t position, uint32_t index)
 
 int mem_table_init(struct mem_table *t, const struct mem_limits *limits)
 {
+	static const atomic_uint none;
 	const size_t line = sizeof(struct mem_entry);
 	uintptr_t start;
 
@@ -33,13 +34,16 @@ int mem_table_init(struct mem_table *t, const struct mem_limits *limits)
 		.free_count = limits->tags_max,
 		.policy = limits->policy,
 		.secret = { .key = { limits->secret[0], limits->secret[1] } },
+		.watch = limits->watch,
+		.unmapped = limits->watch ? limits->watch->unmapped : &none,
 	};
 	t->memory = calloc((size_t)t->tags_max + 1, line);
 	t->free = calloc(t->tags_max, sizeof(*t->free));
 	t->by_pd = calloc(limits->pds_max, sizeof(*t->by_pd));
 	t->by_qp = calloc(limits->qps_max, sizeof(*t->by_qp));
 	t->null_memory = calloc(2, MEM_NULL_BYTES);
-	if (!t->memory || !t->free || !t->by_pd || !t->by_qp || !t->null_memory ||
+	t->begun = calloc(t->tags_max, sizeof(*t->begun));
+	if (!t->memory || !t->free || !t->by_pd || !t->by_qp || !t->null_memory || !t->begun ||
 	    att_pool_init(&t->atts, limits->translations_max) < 0) {
 		mem_table_fini(t);
 		return -1;
@@ -50,7 +54,9 @@ int mem_table_init(struct mem_table *t, const struct mem_limits *limits)
 	mem_space_init_endless(&t->discard, (uint8_t *)t->null_memory + MEM_NULL_BYTES,
 			       MEM_NULL_BYTES);
 	t->demand = (struct mem_paging){ .is_handing = true, .guard = limits->guard };
-	t->process = (struct mem_paging){ .is_flat = true, .guard = limits->guard };
+	t->process = (struct mem_paging){ .is_flat = true,
+					  .guard = limits->guard,
+					  .watch = limits->watch };
 	mem_space_init_on_demand(&t->on_demand, limits->is_there, &t->demand);
 	return 0;
 }
@@ -63,6 +69,7 @@ void mem_table_fini(struct mem_table *t)
 	free(t->by_pd);
 	free(t->by_qp);
 	free(t->null_memory);
+	free(t->begun);
 	*t = (struct mem_table){ 0 };
 }
 
@@ -142,6 +149,10 @@ void table_close(struct mem_table *t, struct mem_entry *e)
 		e->region = 0;
 	} else {
 		CHECK(e->windows == 0);
+		if (t->begun[e - t->entries]) {
+			t->begun[e - t->entries] = 0;
+			t->watch->end(e->origin, e->length);
+		}
 		e->space->users--;
 		if (e->att)
 			att_put(&t->atts, e->att);

@@ -256,3 +256,13 @@ enum weft_reason mem_invalidate(struct mem_table *t, uint32_t pd, uint32_t qp, u
 		table_give(t, weft_tag_index(tag));
 	return WEFT_OK;
 }
+
+enum weft_reason mem_invalidate_by_peer(struct mem_table *t, uint32_t pd, uint32_t qp, uint32_t tag)
+{
+	struct mem_entry *e = table_find(t, tag);
+	enum weft_reason r = mem_invalidate(t, pd, qp, tag);
+
+	if (r == WEFT_OK && e->type == MEM_REGION)
+		e->touch |= MEM_SPENT;
+	return r;
+}

@@ -17,6 +17,7 @@ enum {
 	PREFIX_MAX = 128,
 };
 
+static const uint64_t memory_max = UINT64_C(1) << 40;
 static const uint64_t ms_ns = UINT64_C(1000000), second_ns = UINT64_C(1000000000);
 static const uint64_t hour_ns = UINT64_C(3600000000000), day_ns = UINT64_C(86400000000000);
 
@@ -129,6 +130,26 @@ static bool read_requests(struct reader *r)
 	    number > RIO_CONFIG_REQUESTS_MAX)
 		return complain(r, r->words[1], "there can be 1 to 1024 requests at a time");
 	r->config->requests_max = (uint32_t)number;
+	return true;
+}
+
+static bool read_memory(struct reader *r)
+{
+	uint64_t *bytes = &r->config->memory_bytes;
+
+	return (quantity_size(word_of(r->words[1]), bytes) && *bytes > 0 && *bytes <= memory_max) ||
+	       complain(r, r->words[1],
+			"memory is a whole number of bytes, with k, M or G, up to 1T");
+}
+
+static bool read_adapters(struct reader *r)
+{
+	uint64_t number;
+
+	if (!quantity_number(word_of(r->words[1]), &number) || number == 0 ||
+	    number > RIO_CONFIG_ADAPTERS_MAX)
+		return complain(r, r->words[1], "there can be 1 to 8 adapters");
+	r->config->adapters = (uint32_t)number;
 	return true;
 }
 
@@ -410,6 +431,8 @@ static const struct keyword keywords[] = {
 	  "a line is: iounit NAME PLATFORM KEY [ADDRESS:PORT]" },
 	{ "requester", BY_OWNER, 4, 5, false, false, read_requester,
 	  "a line is: requester NAME PLATFORM KEY" },
+	{ "adapters", BY_IOUNIT, 2, 2, true, false, read_adapters, "a line is: adapters NUMBER" },
+	{ "memory", BY_IOUNIT, 2, 2, true, false, read_memory, "a line is: memory BYTES" },
 	{ "device", BY_IOUNIT, 4, 4, false, true, read_device,
 	  "a line is: device NUMBER NAME DESCRIPTION" },
 	{ "allow", BY_OWNER, 4, 6, false, false, read_allow,

@@ -19,7 +19,8 @@ enum {
 	RIO_CONFIG_SHARES_MAX = 256,
 	RIO_CONFIG_WATCHERS_MAX = RIO_POLICY_WATCHERS_MAX,
 	RIO_CONFIG_DEVICE_NUMBER_MAX = 65535,
-	RIO_CONFIG_REQUESTS_MAX = 1024
+	RIO_CONFIG_REQUESTS_MAX = 1024,
+	RIO_CONFIG_ADAPTERS_MAX = 8
 };
 
 #define RIO_CONFIG_ANY UINT32_MAX
@@ -84,6 +85,8 @@ struct rio_config {
 	uint64_t spin_ns;		/* busy-polls this long before sleeping */
 	uint64_t alive_ns;		/* a peer that is silent this long counts as gone */
 	uint32_t requests_max;		/* outstanding at a time, per peer */
+	uint32_t adapters;		/* an I/O unit's, for data connections */
+	uint64_t memory_bytes;		/* an I/O unit's own, which lists may name */
 
 	struct rio_known known[RIO_CONFIG_PEERS_MAX]; /* for a struct rio_book */
 	struct rio_config_peer peers[RIO_CONFIG_PEERS_MAX];

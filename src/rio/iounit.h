@@ -37,6 +37,7 @@ struct rio_iounit_config {
 	uint32_t piece_bytes;	/* per buffer; a multiple of 4096 */
 	uint8_t *buffers;	/* pieces_max * piece_bytes, borrowed; the caller registers them */
 	uint64_t timeout_ns;	/* for commands that give no timeout */
+	uint64_t own_bytes;	/* RIO-14: memory of its own that lists may name, from 0 on */
 };
 
 /* WEFT_R_BAD_ARGUMENT: a limit is 0, or piece_bytes is not a multiple of 4096. */
@@ -114,7 +115,7 @@ struct rio_act {
 	struct rio_address address; /* DIAL */
 	uint8_t *bytes;		    /* valid until the next pull; with an id: until completion */
 	size_t length;
-	uint32_t handle;
+	uint32_t handle; /* of the unit's own memory: 0, and remote counts from its beginning */
 	uint64_t remote;
 };
 

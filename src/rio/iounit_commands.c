@@ -107,6 +107,26 @@ static struct unit_device *device_find(struct rio_iounit *u, uint32_t number)
 	return NULL;
 }
 
+/* Records that the command will write to the platform. False: too many platforms. */
+static bool command_touches(struct unit_command *c, struct unit_platform *p)
+{
+	for (uint32_t i = 0; i < c->touched_count; i++) {
+		if (c->touched[i].platform == p)
+			return true;
+	}
+	if (c->touched_count == COMMAND_PLATFORMS_MAX)
+		return false;
+	c->touched[c->touched_count++].platform = p;
+	return true;
+}
+
+/* RIO-14: handle 0, and the address counts from the beginning of the memory. */
+static bool is_in_own(const struct rio_iounit *u, const struct rio_segment *s)
+{
+	return s->handle == 0 && s->address <= u->config.own_bytes &&
+	       s->length <= u->config.own_bytes - s->address;
+}
+
 static enum weft_reason segments_check(struct rio_iounit *u, struct unit_command *c,
 				       struct rio_walk *walk, bool is_written)
 {
@@ -118,9 +138,9 @@ static enum weft_reason segments_check(struct rio_iounit *u, struct unit_command
 		if (s.where == RIO_IMMEDIATE)
 			continue;
 		p = unit_platform_of(u, &s);
-		if (!p)
+		if (!p || (p == u->platforms && !is_in_own(u, &s)))
 			return WEFT_R_RIO_PLATFORM;
-		if (is_written && !unit_command_touches(c, p))
+		if (is_written && !command_touches(c, p))
 			return WEFT_R_RIO_PLATFORMS;
 	}
 	return WEFT_OK;
@@ -147,19 +167,6 @@ static enum weft_reason list_check(struct rio_iounit *u, struct unit_command *c)
 			return r; /* `number` is the failed transaction's */
 	}
 	return WEFT_OK;
-}
-
-/* False: the table is full. */
-bool unit_command_touches(struct unit_command *c, struct unit_platform *p)
-{
-	for (uint32_t i = 0; i < c->touched_count; i++) {
-		if (c->touched[i].platform == p)
-			return true;
-	}
-	if (c->touched_count == COMMAND_PLATFORMS_MAX)
-		return false;
-	c->touched[c->touched_count++].platform = p;
-	return true;
 }
 
 bool unit_command_writes(struct unit_command *c, struct unit_platform *p)
@@ -191,6 +198,8 @@ static bool next_transaction(struct rio_iounit *u, struct unit_command *c)
 	c->device = device_find(u, c->now.device);
 	c->cut = 0;
 	c->is_cut = false;
+	c->begun = 0;
+	c->turn = 0;
 	c->unissued = 0;
 	c->is_last = !rio_walk_transaction(&after, &next);
 	return true;

@@ -111,6 +111,8 @@ struct unit_command {
 	uint64_t cut;	 /* bytes of it cut into pieces so far */
 	bool is_cut;	 /* all of it has been cut */
 	uint32_t pieces; /* in progress */
+	/* RIO-02g, RIO-02h: pieces of a transaction issue their moves one after the other. */
+	uint32_t begun, turn; /* pieces of it so far; the number of the one that may issue moves */
 	/* The outcome so far. */
 	enum weft_reason reason; /* the first failure */
 	uint64_t done_bytes;
@@ -146,6 +148,7 @@ struct unit_piece {
 	uint8_t *buffer;   /* the piece's own buffer */
 	struct span bytes; /* in the buffer, or in the device's memory */
 	struct store_request request;
+	uint32_t number; /* of the pieces of its transaction, from 0 */
 	/* Where the next move begins. */
 	struct unit_cursor cursor;
 	uint64_t issued; /* bytes moved, moving or copied */
@@ -246,9 +249,6 @@ struct unit_command *unit_command_find(struct rio_iounit *u, uint64_t id);
 void unit_command_free(struct rio_iounit *u, struct unit_command *c);
 void unit_command_notified(struct rio_iounit *u, struct unit_command *c);
 
-/* Records that the command will write to the platform. False: too many platforms. */
-bool unit_command_touches(struct unit_command *c, struct unit_platform *p);
-
 /* Records a write on the current connection. False: an earlier write used one that is gone. */
 bool unit_command_writes(struct unit_command *c, struct unit_platform *p);
 
@@ -261,9 +261,6 @@ bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struc
 void unit_command_settled(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 
 /* ---- iounit_pieces.c ------------------------------------------------------------------------ */
-
-/* Advances by at most `most` bytes, or to the end of the segment; returns by how many. */
-uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most);
 
 /* May the device (NULL: a list) take one more buffer? */
 bool unit_piece_is_free(const struct rio_iounit *u, const struct unit_device *d);
@@ -280,6 +277,7 @@ void unit_pieces_give_up(struct rio_iounit *u, struct unit_command *c);
 /* Fetches a part of the command's list. */
 bool unit_piece_fetch(struct rio_iounit *u, struct unit_command *c);
 bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *act);
+
 void unit_piece_moved(struct rio_iounit *u, struct unit_piece *p, enum weft_reason reason);
 
 /* A move that the piece waited for cannot be made. */

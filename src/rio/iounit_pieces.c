@@ -3,7 +3,8 @@
 
 #include "rio/iounit_parts.h"
 
-uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most)
+/* Advances by at most `most` bytes, or to the end of the segment; returns by how many. */
+static uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most)
 {
 	uint32_t left;
 
@@ -153,7 +154,20 @@ static void piece_submit(struct rio_iounit *u, struct unit_piece *p)
 static void piece_move(struct rio_iounit *u, struct unit_piece *p)
 {
 	p->state = PIECE_MOVING;
-	list_add_tail(&u->movers, &p->waiter.link);
+	if (p->is_fetch || p->number == p->command->turn)
+		list_add_tail(&u->movers, &p->waiter.link);
+}
+
+/* The piece has issued its last move: the next one of the transaction may begin. */
+static void turn_pass(struct rio_iounit *u, struct unit_command *c)
+{
+	c->turn++;
+	for (uint32_t i = 0; i < u->config.pieces_max; i++) {
+		struct unit_piece *p = &u->pieces[i];
+
+		if (p->command == c && p->state == PIECE_MOVING && p->number == c->turn)
+			list_add_tail(&u->movers, &p->waiter.link);
+	}
 }
 
 /* ---- The fence ------------------------------------------------------------------------------ */
@@ -245,6 +259,7 @@ bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c)
 	part.length = p->bytes.length;
 	p->request = rio_store_request(&part, &p->bytes);
 	p->is_direct = is_direct;
+	p->number = c->begun++;
 	p->cursor = c->cursor;
 	c->cut += part.length;
 	c->moving += part.length;
@@ -408,6 +423,7 @@ bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *
 	}
 	copy_immediates(p);
 	if (p->issued == p->bytes.length) {
+		turn_pass(u, p->command);
 		if (p->moves == 0)
 			piece_all_moved(u, p);
 		return false;
@@ -436,9 +452,12 @@ bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *
 	};
 	p->cursor = next;
 	p->issued += length;
-	if (p->issued < p->bytes.length)
+	if (p->issued < p->bytes.length) {
 		list_add_tail(&u->movers, &p->waiter.link);
-	else if (p->command->now.operation == SGL_READ)
+		return true;
+	}
+	turn_pass(u, p->command);
+	if (p->command->now.operation == SGL_READ)
 		unit_command_issued(u, p->command);
 	return true;
 }

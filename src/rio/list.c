@@ -20,8 +20,7 @@ enum state {
 struct open_transaction {
 	enum sgl_operation operation; /* 0: no transaction is open */
 	uint64_t length, sum;
-	uint32_t buffers;    /* complete ones */
-	bool is_buffer_open; /* the last segment did not complete it */
+	bool is_buffer_open; /* the last segment did not end its buffer */
 };
 
 struct rio_list {
@@ -115,9 +114,7 @@ static enum weft_reason transaction_end(struct rio_list *l)
 		return WEFT_OK;
 	if (o->sum != o->length)
 		return WEFT_R_SGL_SUM;
-	if (o->is_buffer_open || o->buffers != 1)
-		return WEFT_R_SGL_BUFFERS;
-	return WEFT_OK;
+	return o->is_buffer_open ? WEFT_R_SGL_BUFFERS : WEFT_OK;
 }
 
 static enum weft_reason transaction_begin(struct rio_list *l, const struct sgl_transaction *t)
@@ -149,7 +146,6 @@ static enum weft_reason segment_add(struct rio_list *l, enum sgl_role role, uint
 	if (length > o->length - o->sum)
 		return WEFT_R_SGL_SUM;
 	o->sum += length;
-	o->buffers += ends_buffer;
 	o->is_buffer_open = !ends_buffer;
 	return WEFT_OK;
 }

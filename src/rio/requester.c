@@ -11,7 +11,8 @@ static bool config_is_good(const struct rio_requester_config *c)
 	return !platform_is_none(c->self) && c->requests_max > 0 && c->sges_max > 0 &&
 	       c->iounits_max > 0 && c->iounits_max <= UINT32_MAX / 2 && c->devices_max > 0 &&
 	       c->devices_max <= UINT32_MAX / 2 && c->lists_max > 0 && c->lists &&
-	       c->timeout_ns > 0;
+	       c->timeout_ns > 0 &&
+	       (c->attributes.address_bytes == 0 || sgl_attributes_are_good(&c->attributes));
 }
 
 static bool slots_create(struct rio_requester *q)
@@ -77,6 +78,8 @@ enum weft_reason rio_requester_create(const struct rio_requester_config *config,
 	if (!q)
 		return WEFT_R_NO_MEMORY;
 	q->config = *config;
+	if (q->config.attributes.address_bytes == 0)
+		q->config.attributes = sgl_attributes_default();
 	if (!slots_create(q)) {
 		rio_requester_destroy(q);
 		return WEFT_R_NO_MEMORY;

@@ -28,9 +28,10 @@ struct rio_requester_config {
 	uint64_t lists_address;
 	uint64_t timeout_ns; /* for requests that give no timeout */
 	uint64_t grace_ns;   /* past a request's timeout, for the owner to report it first */
+	struct sgl_attributes attributes; /* RIO-13a, of all lists; zeroes: the defaults */
 };
 
-/* WEFT_R_BAD_ARGUMENT: a limit or the timeout is 0, or `lists` is missing. */
+/* WEFT_R_BAD_ARGUMENT: a limit or the timeout is 0, `lists` is missing, or no such attributes. */
 enum weft_reason rio_requester_create(const struct rio_requester_config *config,
 				      struct rio_requester **requester);
 void rio_requester_destroy(struct rio_requester *q);
@@ -45,8 +46,9 @@ bool rio_requester_is_owed(const struct rio_requester *q);
 
 /* A fragment of memory. */
 struct rio_fragment {
-	struct platform platform; /* unit 0 or self: own memory; else who exposed it */
-	uint32_t tag; /* own: the memory region; else the handle that the platform gave */
+	struct platform platform; /* unit 0 or self: own memory; else whose it is */
+	/* Own: the memory region; the I/O unit's own (RIO-14): 0; else the handle it gave. */
+	uint32_t tag;
 	uint32_t length;
 	uint64_t address;
 };
@@ -55,6 +57,9 @@ struct rio_wanted {
 	struct sgl_transaction is;	      /* with the owner's device number */
 	const struct rio_fragment *fragments; /* of a read or write; else none */
 	uint32_t fragment_count;
+	/* RIO-15: how many of the fragments each buffer has, in order; NULL: all are one buffer. */
+	const uint32_t *buffers;
+	uint64_t buffer_count;
 	const uint8_t *immediate; /* write: is.length bytes of data instead of fragments */
 };
 

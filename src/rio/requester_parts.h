@@ -215,7 +215,7 @@ enum weft_reason list_check(struct rio_requester *q, const struct request *r,
 			    const struct list_size *size);
 
 /* The window is open: puts its handle into the list. */
-void list_set_handle(const struct window *w);
+void list_set_handle(const struct rio_requester *q, const struct window *w);
 
 /* ---- requester_requests.c ------------------------------------------------------------------- */
 

@@ -424,7 +424,7 @@ void rio_requester_exposed(struct rio_requester *q, uint32_t id, enum weft_reaso
 		r->unopened--;
 	}
 	if (r->state == REQUEST_EXPOSING) {
-		list_set_handle(w);
+		list_set_handle(q, w);
 		request_try_wait(q, r);
 	} else {
 		/* The request has ended in the meantime, or the failure has ended it. */

@@ -95,6 +95,9 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 				.length = from->length },
 			.fragments = q->fragments + used,
 			.fragment_count = from->sge_count,
+			.buffers = from->buffers,
+			.buffer_count = from->buffer_count,
+			.immediate = from->data,
 		};
 		r = fragments_of(q, from, &used);
 	}

@@ -24,7 +24,7 @@ static const uint64_t redial_ns = 20 * NS_PER_MS, redial_most_ns = UINT64_C(1000
 
 /* ---- Addresses ------------------------------------------------------------------------------ */
 
-struct rio_address rio_address_of(const struct weft_address *a)
+static struct rio_address rio_address_of(const struct weft_address *a)
 {
 	struct rio_address r = { .family = a->family, .port = a->port };
 
@@ -105,6 +105,8 @@ static struct weft_pd *domain(const struct rio_end *end)
 
 	bool is_owners = end->dial && loop->config.takes_control;
 
+	if (end->at)
+		return end->at->pd;
 	/*
 	 * I/O units, to which an owner connects, may read lists; requesters, which it accepts, may
 	 * not.
@@ -114,6 +116,8 @@ static struct weft_pd *domain(const struct rio_end *end)
 
 static uint32_t local_tag(const struct rio_end *end)
 {
+	if (end->at)
+		return end->at->tag;
 	return domain(end) == end->loop->data_pd ? end->loop->data_tag : end->loop->control_tag;
 }
 
@@ -205,13 +209,18 @@ static enum weft_reason recv_bufs_open_all(struct rio_end *end)
 	return end->more_recv_bufs ? receives_post(end, few, count) : WEFT_R_NO_MEMORY;
 }
 
+static struct weft_cq *queue(const struct rio_end *end)
+{
+	return end->at ? end->at->cq : end->loop->cq;
+}
+
 static void take_down(struct rio_end *end)
 {
 	if (end->qp) {
 		uint32_t number = weft_qp_number(end->qp);
 
 		weft_qp_destroy(end->qp);
-		weft_cq_forget(end->loop->cq, number);
+		weft_cq_forget(queue(end), number);
 	}
 	if (end->own_peer)
 		weft_qp_destroy(end->own_peer);
@@ -229,13 +238,12 @@ static enum weft_reason set_up(struct rio_end *end)
 	uint32_t messages = recv_count(end);
 	bool is_control = end->kind == RIO_END_CONTROL;
 	const struct weft_qp_options options = {
-		.send_cq = loop->cq,
-		.recv_cq = loop->cq,
+		.send_cq = queue(end),
+		.recv_cq = queue(end),
 		.send_max = is_control ? messages + SENDS : 2 * DEPTH + loop->config.tells_max,
 		.recv_max = messages > 0 ? messages : 1,
 		.sges_max = 1,
 		.inline_max_bytes = (uint32_t)short_bytes(end),
-		.outstanding_max = DEPTH,
 		.context = end,
 	};
 	const struct weft_qp_attr attr = {
@@ -255,8 +263,9 @@ static enum weft_reason set_up(struct rio_end *end)
 	return r;
 }
 
-static enum weft_reason make(struct rio_loop *loop, enum rio_end_kind kind, struct rio_dial *dial,
-			     struct rio_end **made)
+static enum weft_reason make_at(struct rio_loop *loop, struct rio_adapter *at,
+				enum rio_end_kind kind, struct rio_dial *dial,
+				struct rio_end **made)
 {
 	struct rio_end *end = free_slot(loop);
 	enum weft_reason r;
@@ -266,6 +275,7 @@ static enum weft_reason make(struct rio_loop *loop, enum rio_end_kind kind, stru
 	*end = (struct rio_end){ .kind = kind,
 				 .state = RIO_END_CONNECTING,
 				 .loop = loop,
+				 .at = at,
 				 .dial = dial,
 				 .deadline_ns = loop->now_ns + greeting_ns };
 	r = set_up(end);
@@ -275,6 +285,12 @@ static enum weft_reason make(struct rio_loop *loop, enum rio_end_kind kind, stru
 	}
 	*made = end;
 	return WEFT_OK;
+}
+
+static enum weft_reason make(struct rio_loop *loop, enum rio_end_kind kind, struct rio_dial *dial,
+			     struct rio_end **made)
+{
+	return make_at(loop, NULL, kind, dial, made);
 }
 
 static struct weft_connect_options with(const struct rio_loop *loop,
@@ -344,8 +360,10 @@ enum weft_reason rio_end_dial_data(struct rio_loop *loop, struct platform peer,
 				   const struct weft_address *to, const struct rio_bytes *question)
 {
 	const struct weft_connect_options options = with(loop, question);
+	uint32_t turn = loop->more_turn++ % (loop->more_count + 1);
+	struct rio_adapter *at = turn > 0 ? &loop->more[turn - 1] : NULL;
 	struct rio_end *end;
-	enum weft_reason r = make(loop, RIO_END_DATA, NULL, &end);
+	enum weft_reason r = make_at(loop, at, RIO_END_DATA, NULL, &end);
 
 	if (r != WEFT_OK)
 		return r;
@@ -386,7 +404,11 @@ enum weft_reason rio_end_own(struct rio_loop *loop)
 		return r;
 	end->peer = loop->self.platform;
 	options.context = end;
-	r = weft_qp_create(loop->data_pd, &options, &end->own_peer);
+	/* No connection to another process can name what is registered here. */
+	if (!loop->own_pd)
+		r = weft_pd_create(loop->adapter, NULL, &loop->own_pd);
+	if (r == WEFT_OK)
+		r = weft_qp_create(loop->own_pd, &options, &end->own_peer);
 	if (r == WEFT_OK)
 		r = weft_qp_connect(end->qp, end->own_peer);
 	if (r != WEFT_OK)
@@ -537,18 +559,6 @@ bool rio_end_reap(struct rio_end *end)
 
 /* ---- What it carries ------------------------------------------------------------------------ */
 
-/* The next queue entry, with its segment. */
-static struct weft_send_wr *queue_add(struct rio_end *end)
-{
-	struct weft_send_wr *wr;
-
-	if (end->queued == RIO_BATCH)
-		rio_end_flush(end);
-	wr = &end->queue[end->queued];
-	*wr = (struct weft_send_wr){ .sges = &end->sges[end->queued], .sge_count = 1 };
-	return wr;
-}
-
 static void queue_added(struct rio_end *end)
 {
 	end->queued++;
@@ -575,7 +585,8 @@ static void give_back(struct rio_end *end, uint32_t from, enum weft_reason reaso
 	}
 }
 
-void rio_end_flush(struct rio_end *end)
+/* Posts all queued messages and moves in one batch; to be called after the last one for now. */
+static void end_flush(struct rio_end *end)
 {
 	uint32_t posted = 0;
 	enum weft_reason r;
@@ -588,12 +599,24 @@ void rio_end_flush(struct rio_end *end)
 		rio_end_hang_up(end, r);
 }
 
+/* The next queue entry, with its segment. */
+static struct weft_send_wr *queue_add(struct rio_end *end)
+{
+	struct weft_send_wr *wr;
+
+	if (end->queued == RIO_BATCH)
+		end_flush(end);
+	wr = &end->queue[end->queued];
+	*wr = (struct weft_send_wr){ .sges = &end->sges[end->queued], .sge_count = 1 };
+	return wr;
+}
+
 void rio_loop_flush(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL;
 
 	while (loop->queued > 0 && (end = rio_end_next(loop, end)) != NULL)
-		rio_end_flush(end);
+		end_flush(end);
 }
 
 static bool can_say(const struct rio_end *end)

@@ -42,9 +42,6 @@ void rio_end_refusal_text(struct rio_end *end, char *line, size_t room);
 /* Frees a dying end once all posted requests have completed. False: not dying, or not yet. */
 bool rio_end_reap(struct rio_end *end);
 
-/* Posts all queued messages and moves in one batch; to be called after the last one for now. */
-void rio_end_flush(struct rio_end *end);
-
 /* Queues a message. If it cannot be sent, the connection ends. */
 void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length);
 
@@ -67,5 +64,4 @@ enum weft_reason rio_end_move(struct rio_end *end, const struct rio_move *move);
 /* Handles a completion. */
 void rio_end_completed(struct rio_end *end, const struct weft_completion *c);
 
-struct rio_address rio_address_of(const struct weft_address *a);
 struct weft_address rio_address_public(const struct rio_address *a);

@@ -40,6 +40,8 @@ struct weft_rio_iounit {
 	uint32_t device_count;
 	uint8_t *buffers;
 	size_t buffers_bytes;
+	uint8_t *memory; /* RIO-14: its own, which lists may name; options.memory_bytes */
+	uint32_t memory_tag;
 };
 
 static struct weft_rio_iounit *unit_of(struct rio_loop *loop)
@@ -187,15 +189,21 @@ static struct rio_end *end_for(struct weft_rio_iounit *u, const struct rio_act *
 
 static void move(struct weft_rio_iounit *u, const struct rio_act *act)
 {
-	const struct rio_move m = { .is_read = act->kind != RIO_ACT_WRITE,
-				    .id = act->id,
-				    .bytes = act->bytes,
-				    .length = (uint32_t)act->length,
-				    .handle = act->handle,
-				    .remote = act->remote };
+	struct rio_move m = { .is_read = act->kind != RIO_ACT_WRITE,
+			      .id = act->id,
+			      .bytes = act->bytes,
+			      .length = (uint32_t)act->length,
+			      .handle = act->handle,
+			      .remote = act->remote };
 	struct rio_end *end = end_for(u, act);
-	enum weft_reason r = end ? rio_end_move(end, &m) : WEFT_R_PEER_GONE;
+	enum weft_reason r = WEFT_R_PEER_GONE;
 
+	if (end && end->own_peer) {
+		m.handle = u->memory_tag;
+		m.remote += (uintptr_t)u->memory;
+	}
+	if (end)
+		r = rio_end_move(end, &m);
 	if (r != WEFT_OK)
 		rio_iounit_ended(u->core, act->id, r);
 }
@@ -334,6 +342,7 @@ static enum weft_reason core_open(struct weft_rio_iounit *u)
 		.piece_bytes = o->piece_bytes,
 		.buffers = u->buffers,
 		.timeout_ns = o->timeout_ns,
+		.own_bytes = o->memory_bytes,
 	};
 
 	return rio_iounit_create(&config, &u->core);
@@ -345,6 +354,29 @@ static void defaults(struct weft_rio_iounit_options *o)
 	o->pieces_max = o->pieces_max ? o->pieces_max : PIECES;
 	o->piece_bytes = o->piece_bytes ? o->piece_bytes : PIECE_BYTES;
 	o->timeout_ns = o->timeout_ns ? o->timeout_ns : timeout_ns;
+}
+
+static uint8_t *pages_map(size_t length)
+{
+	void *pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+/* Own memory is accessed like a peer's, by a connection to itself. */
+static enum weft_reason own_open(struct weft_rio_iounit *u)
+{
+	struct weft_region_options own = { .length = u->options.memory_bytes,
+					   .rights = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE };
+	enum weft_reason r = rio_end_own(&u->loop);
+
+	if (r != WEFT_OK || own.length == 0)
+		return r;
+	u->memory = pages_map(own.length);
+	own.addr = (uintptr_t)u->memory;
+	return u->memory ? weft_region_register(u->loop.own_pd, &own, &u->memory_tag)
+			 : WEFT_R_NO_MEMORY;
 }
 
 static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_rio_self *self,
@@ -359,22 +391,20 @@ static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_ri
 		.tells_max = o->commands_max,
 		.limits = { o->commands_max, RIO_COMMAND_LIST_MAX },
 		.takes_control = true,
+		.adapters = (uint32_t)o->adapters,
 	};
 	enum weft_reason r;
 
 	u->buffers_bytes = (size_t)o->pieces_max * o->piece_bytes;
-	u->buffers = mmap(NULL, u->buffers_bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (u->buffers == MAP_FAILED) {
-		u->buffers = NULL;
+	u->buffers = pages_map(u->buffers_bytes);
+	if (!u->buffers)
 		return WEFT_R_NO_MEMORY;
-	}
 	r = rio_loop_open(&u->loop, self, &config);
 	u->loop.self.term = (struct rio_term){ o->term.number, o->term.incarnation };
 	if (r == WEFT_OK)
 		r = core_open(u);
 	if (r == WEFT_OK)
-		r = rio_end_own(&u->loop); /* own memory is accessed like a peer's */
+		r = own_open(u);
 	for (uint32_t i = 0; i < o->store_count && r == WEFT_OK; i++)
 		r = i < DEVICES ? device_add(u, &o->stores[i], why) : WEFT_R_LIMIT;
 	return r;
@@ -392,6 +422,8 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 		return WEFT_R_NULL_ARGUMENT;
 	if (!RESERVED_IS_ZERO(options))
 		return WEFT_R_RESERVED;
+	if (options->adapters > RIO_ADAPTERS_MAX)
+		return WEFT_R_LIMIT;
 	/* A long list is fetched into one buffer. */
 	if (options->piece_bytes > 0 && options->piece_bytes < RIO_LIST_BYTES_MAX)
 		return WEFT_R_BAD_ARGUMENT;
@@ -466,11 +498,15 @@ void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
 		return;
 	if (iounit->core)
 		core_close(iounit);
+	if (iounit->memory_tag)
+		weft_region_deregister(iounit->loop.own_pd, iounit->memory_tag);
 	rio_loop_close(&iounit->loop);
 	for (uint32_t i = 0; i < iounit->device_count; i++)
 		device_end(iounit, i);
 	if (iounit->buffers)
 		munmap(iounit->buffers, iounit->buffers_bytes);
+	if (iounit->memory)
+		munmap(iounit->memory, iounit->options.memory_bytes);
 	pthread_mutex_destroy(&iounit->lock);
 	free(iounit);
 }

@@ -76,14 +76,44 @@ static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_
 }
 
 /* One tag for all memory of this process, for local access only. */
-static enum weft_reason domain_open(struct rio_loop *loop, struct weft_pd **pd, uint32_t *tag)
+static enum weft_reason domain_open(struct weft_adapter *adapter, struct weft_pd **pd,
+				    uint32_t *tag)
 {
 	const struct weft_region_options all = { .addr = PROCESS_FIRST,
 						 .length = PROCESS_BYTES,
 						 .rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE };
-	enum weft_reason r = weft_pd_create(loop->adapter, NULL, pd);
+	enum weft_reason r = weft_pd_create(adapter, NULL, pd);
 
 	return r != WEFT_OK ? r : weft_region_register(*pd, &all, tag);
+}
+
+/* weft's own threads serve them while the loop sleeps; their descriptors wake it. */
+static enum weft_reason adapter_open(struct rio_loop *loop, struct rio_adapter *a,
+				     const struct weft_cq_options *cq)
+{
+	enum weft_reason r = weft_adapter_open(
+		&(struct weft_adapter_options){ .policy = loop->config.policy }, &a->adapter);
+	int fd;
+
+	if (r == WEFT_OK)
+		r = domain_open(a->adapter, &a->pd, &a->tag);
+	if (r == WEFT_OK)
+		r = weft_cq_create(a->adapter, cq, &a->cq);
+	if (r == WEFT_OK)
+		r = weft_adapter_fd(a->adapter, &fd);
+	return r == WEFT_OK ? rio_loop_also(loop, fd) : r;
+}
+
+static void adapter_close(struct rio_adapter *a)
+{
+	if (a->cq)
+		weft_cq_destroy(a->cq);
+	if (a->tag)
+		weft_region_deregister(a->pd, a->tag);
+	if (a->pd)
+		weft_pd_destroy(a->pd);
+	if (a->adapter)
+		weft_adapter_close(a->adapter);
 }
 
 static enum weft_reason descriptors_open(struct rio_loop *loop)
@@ -111,11 +141,13 @@ static enum weft_reason open_all(struct rio_loop *loop, const struct weft_rio_se
 		r = weft_adapter_open(&(struct weft_adapter_options){ .policy = c->policy },
 				      &loop->adapter);
 	if (r == WEFT_OK)
-		r = domain_open(loop, &loop->control_pd, &loop->control_tag);
+		r = domain_open(loop->adapter, &loop->control_pd, &loop->control_tag);
 	if (r == WEFT_OK)
-		r = domain_open(loop, &loop->data_pd, &loop->data_tag);
+		r = domain_open(loop->adapter, &loop->data_pd, &loop->data_tag);
 	if (r == WEFT_OK)
 		r = weft_cq_create(loop->adapter, &cq, &loop->cq);
+	while (r == WEFT_OK && loop->more_count + 1 < c->adapters)
+		r = adapter_open(loop, &loop->more[loop->more_count++], &cq);
 	if (r == WEFT_OK)
 		r = weft_listener_open(loop->adapter, &self->listen,
 				       &(struct weft_listener_options){ .timeout_ns = silent_ns },
@@ -175,12 +207,16 @@ void rio_loop_close(struct rio_loop *loop)
 	rio_loop_stop_listening(loop);
 	if (loop->cq)
 		ends_close(loop);
+	for (uint32_t i = 0; i < loop->more_count; i++)
+		adapter_close(&loop->more[i]);
 	if (loop->cq)
 		weft_cq_destroy(loop->cq);
 	if (loop->data_tag)
 		weft_region_deregister(loop->data_pd, loop->data_tag);
 	if (loop->control_tag)
 		weft_region_deregister(loop->control_pd, loop->control_tag);
+	if (loop->own_pd)
+		weft_pd_destroy(loop->own_pd);
 	if (loop->data_pd)
 		weft_pd_destroy(loop->data_pd);
 	if (loop->control_pd)
@@ -232,13 +268,13 @@ static void event_take(struct rio_loop *loop, const struct weft_event *e)
 	}
 }
 
-static bool events_take(struct rio_loop *loop)
+static bool events_take(struct rio_loop *loop, struct weft_adapter *adapter)
 {
 	struct weft_event e;
 	bool has_event, has_any = false;
 
 	do {
-		(void)weft_event_take(loop->adapter, &e, &has_event);
+		(void)weft_event_take(adapter, &e, &has_event);
 		if (has_event)
 			event_take(loop, &e);
 		has_any |= has_event;
@@ -246,27 +282,38 @@ static bool events_take(struct rio_loop *loop)
 	return has_any;
 }
 
-static struct rio_end *end_of(struct rio_loop *loop, uint32_t qp_number)
+static bool all_events_take(struct rio_loop *loop)
+{
+	bool has_any = events_take(loop, loop->adapter);
+
+	for (uint32_t i = 0; i < loop->more_count; i++)
+		has_any |= events_take(loop, loop->more[i].adapter);
+	return has_any;
+}
+
+/* Each adapter numbers its queue pairs. */
+static struct rio_end *end_of(struct rio_loop *loop, const struct rio_adapter *at,
+			      uint32_t qp_number)
 {
 	struct rio_end *end = NULL;
 
 	while ((end = rio_end_next(loop, end)) != NULL) {
-		if (weft_qp_number(end->qp) == qp_number)
+		if (end->at == at && weft_qp_number(end->qp) == qp_number)
 			return end;
 	}
 	return NULL;
 }
 
-static bool completions_take(struct rio_loop *loop)
+static bool completions_take(struct rio_loop *loop, const struct rio_adapter *at)
 {
 	struct weft_completion c[COMPLETIONS];
 	struct rio_end *end = NULL;
 	uint32_t count = 0;
 
-	(void)weft_cq_poll(loop->cq, c, COMPLETIONS, &count);
+	(void)weft_cq_poll(at ? at->cq : loop->cq, c, COMPLETIONS, &count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!end || weft_qp_number(end->qp) != c[i].qp_number)
-			end = end_of(loop, c[i].qp_number);
+			end = end_of(loop, at, c[i].qp_number);
 		if (end)
 			rio_end_completed(end, &c[i]);
 	}
@@ -317,10 +364,12 @@ bool rio_loop_turn(struct rio_loop *loop)
 	bool has_any;
 
 	loop->now_ns = clock_ns();
-	has_any = completions_take(loop);
+	has_any = completions_take(loop, NULL);
+	for (uint32_t i = 0; i < loop->more_count; i++)
+		has_any |= completions_take(loop, &loop->more[i]);
 	/* Events are rare, and a failing queue pair has completions too. */
 	if (loop->dying > 0 || !has_any)
-		has_any |= events_take(loop);
+		has_any |= all_events_take(loop);
 	if (loop->now_ns >= loop->look_ns)
 		timers_look(loop);
 	if (!loop->is_closing)
@@ -364,11 +413,25 @@ static uint64_t due(struct rio_loop *loop)
 	return at;
 }
 
+/* False: there was a completion already, which has been taken. */
+static bool more_arm(struct rio_loop *loop)
+{
+	bool has_any = false;
+
+	for (uint32_t i = 0; i < loop->more_count; i++) {
+		(void)weft_cq_arm(loop->more[i].cq, WEFT_ARM_NEXT);
+		has_any |= completions_take(loop, &loop->more[i]);
+	}
+	return !has_any;
+}
+
 void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 {
 	uint64_t at = due(loop), most = loop->now_ns + longest_sleep_ns, now_ns, count;
 	bool is_also = true; /* unless weft_cq_wait() says otherwise */
 
+	if (!more_arm(loop))
+		return;
 	at = at < until_ns ? at : until_ns;
 	at = at < most ? at : most;
 	loop->look_ns = 0;

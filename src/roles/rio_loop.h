@@ -25,7 +25,8 @@ struct rio_loop;
 
 enum {
 	RIO_HALF_OPEN_MAX = 8, /* incoming control ends before the handshake is done */
-	RIO_BATCH = 16	       /* work requests posted at once */
+	RIO_BATCH = 16,	       /* work requests posted at once */
+	RIO_ADAPTERS_MAX = 8
 };
 
 enum rio_end_kind { RIO_END_CONTROL, RIO_END_DATA };
@@ -38,10 +39,19 @@ enum rio_end_state {
 	RIO_END_DYING, /* its queue pair is in Error; posted requests are being flushed */
 };
 
+/* RIO-09: an adapter beside the loop's first one, for data connections that this process makes. */
+struct rio_adapter {
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+	struct weft_cq *cq;
+	uint32_t tag; /* all memory of this process, local access only */
+};
+
 struct rio_end {
 	enum rio_end_kind kind;
 	enum rio_end_state state;
 	struct rio_loop *loop;
+	struct rio_adapter *at; /* NULL: the loop's first adapter */
 	struct weft_qp *qp;
 	struct weft_qp *own_peer; /* set if the peer is this process: the peer's queue pair */
 	struct platform peer;	  /* control ends: set after the handshake */
@@ -50,7 +60,7 @@ struct rio_end {
 	uint32_t posted;	  /* signalled requests not completed */
 	bool is_known_to_role;	  /* the role must be told when it is gone */
 	bool was_lost;		  /* the role has abandoned it */
-	/* Requests to post in one batch: rio_end_flush(). */
+	/* Requests to post in one batch: rio_loop_flush(). */
 	struct weft_send_wr queue[RIO_BATCH];
 	struct weft_sge sges[RIO_BATCH];
 	uint8_t *inline_bufs; /* short messages in the queue */
@@ -110,6 +120,7 @@ struct rio_loop_config {
 	bool takes_control;		    /* else its listener takes data connections */
 	enum weft_rio_role dials;	    /* connect to peers of this role; 0: to none */
 	enum weft_policy policy;	    /* the adapter's */
+	uint32_t adapters;		    /* for data connections that it makes; 0: 1 */
 };
 
 struct rio_loop {
@@ -122,6 +133,9 @@ struct rio_loop {
 	uint32_t peer_count;
 	struct weft_adapter *adapter;
 	struct weft_pd *control_pd, *data_pd;
+	struct rio_adapter more[RIO_ADAPTERS_MAX - 1];
+	uint32_t more_count, more_turn; /* more_turn: data connections made so far */
+	struct weft_pd *own_pd; /* of the far end of a connection to itself; NULL: there is none */
 	struct weft_cq *cq;
 	struct weft_listener *listener;
 	uint32_t control_tag, data_tag; /* all memory of this process, local access only */

@@ -433,7 +433,23 @@ static enum weft_reason lists_open(struct weft_rio_requester *q)
 	return r == WEFT_OK ? weft_window_alloc(q->loop.control_pd, &q->lists_window) : r;
 }
 
-static enum weft_reason core_open(struct weft_rio_requester *q, uint64_t timeout)
+/* RIO-13a. What is none of these sizes is refused when the core is made. */
+static struct sgl_attributes attributes_of(const struct weft_rio_requester_options *o)
+{
+	struct sgl_attributes a = sgl_attributes_default();
+
+	if (o->address_bytes)
+		a.address_bytes = o->address_bytes <= UINT8_MAX ? (uint8_t)o->address_bytes
+								: UINT8_MAX;
+	while (o->page_bytes && UINT64_C(1) << a.page_shift < o->page_bytes)
+		a.page_shift++;
+	if (o->page_bytes && UINT64_C(1) << a.page_shift != o->page_bytes)
+		a.page_shift = UINT8_MAX;
+	return a;
+}
+
+static enum weft_reason core_open(struct weft_rio_requester *q,
+				  const struct weft_rio_requester_options *o)
 {
 	const struct rio_requester_config config = {
 		.self = q->loop.self.platform,
@@ -444,8 +460,9 @@ static enum weft_reason core_open(struct weft_rio_requester *q, uint64_t timeout
 		.lists_max = LISTS,
 		.lists = q->lists,
 		.lists_address = (uintptr_t)q->lists,
-		.timeout_ns = timeout ? timeout : timeout_ns,
+		.timeout_ns = o->timeout_ns ? o->timeout_ns : timeout_ns,
 		.grace_ns = grace_ns,
+		.attributes = attributes_of(o),
 	};
 	enum weft_reason r = lists_open(q);
 
@@ -453,7 +470,7 @@ static enum weft_reason core_open(struct weft_rio_requester *q, uint64_t timeout
 }
 
 static enum weft_reason open_all(struct weft_rio_requester *q, const struct weft_rio_self *self,
-				 uint64_t timeout)
+				 const struct weft_rio_requester_options *o)
 {
 	const struct rio_loop_config config = {
 		.calls = &calls,
@@ -477,7 +494,7 @@ static enum weft_reason open_all(struct weft_rio_requester *q, const struct weft
 			&(struct weft_qp_options){ .send_cq = q->loop.cq, .recv_cq = q->loop.cq },
 			&q->unconnected_qp);
 	if (r == WEFT_OK)
-		r = core_open(q, timeout);
+		r = core_open(q, o);
 	return r;
 }
 
@@ -505,7 +522,7 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->keeper_wake, NULL);
 	list_init(&q->followers);
-	r = open_all(q, self, o->timeout_ns);
+	r = open_all(q, self, o);
 	if (r == WEFT_OK) {
 		error = pthread_create(&q->keeper, NULL, keep, q);
 		q->has_keeper = error == 0;

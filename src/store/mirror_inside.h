@@ -214,9 +214,6 @@ void mirror_lose(struct mirror_store *mi, uint32_t member, const struct store_re
 /* Is a write to any part of the range in progress? */
 bool mirror_is_changing(const struct mirror_store *mi, uint64_t offset, uint64_t length);
 
-/* A write may have reached only some members: reads must first make its regions equal. */
-void mirror_unequal(struct mirror_store *mi, uint64_t offset, uint64_t length);
-
 /* Submits a request of the mirror's own to its member. */
 void mirror_own_submit(struct mirror_store *mi, struct own_request *o, uint64_t now_ns);
 

@@ -121,7 +121,8 @@ bool mirror_is_changing(const struct mirror_store *mi, uint64_t offset, uint64_t
 	return false;
 }
 
-void mirror_unequal(struct mirror_store *mi, uint64_t offset, uint64_t length)
+/* A write may have reached only some members: reads must first make its regions equal. */
+static void mirror_unequal(struct mirror_store *mi, uint64_t offset, uint64_t length)
 {
 	uint32_t first = (uint32_t)(offset / mi->region_bytes);
 	uint32_t last = (uint32_t)((offset + length - 1) / mi->region_bytes);

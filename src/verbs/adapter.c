@@ -50,14 +50,20 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 		.secret = { config->secret[0], config->secret[1] },
 		.is_there = config->is_there,
 		.guard = config->guard,
+		.watch = config->watch,
 	};
 
 	if (!options_are_good(o))
 		return WEFT_R_BAD_ARGUMENT;
-	*a = (struct adapter){ .trace = config->trace, .faults = config->faults };
+	*a = (struct adapter){
+		.trace = config->trace,
+		.faults = config->faults,
+		.pager = config->pager,
+	};
 	if (a->faults)
 		fault_dice_init(&a->dice, a->faults, 0);
 	list_init(&a->held);
+	list_init(&a->spaces);
 	list_init(&a->ready);
 	list_init(&a->absent);
 	list_init(&a->events);
@@ -159,6 +165,15 @@ bool adapter_fault_falls(struct adapter *a, struct fault_dice *dice, enum fault 
 	return true;
 }
 
+enum weft_reason adapter_claim(struct adapter *a, uint64_t authority)
+{
+	CHECK(authority != 0);
+	if (a->authority != 0)
+		return WEFT_R_NOT_OWNER;
+	a->authority = authority;
+	return WEFT_OK;
+}
+
 enum weft_reason space_create(struct adapter *a, const struct weft_space_options *options,
 			      struct weft_space **space)
 {
@@ -174,7 +189,12 @@ enum weft_reason space_create(struct adapter *a, const struct weft_space_options
 	}
 	s->owner = a;
 	s->paging->guard = a->mem.process.guard;
+	if (s->is_process) {
+		s->pager = a->pager;
+		s->paging->watch = a->mem.watch;
+	}
 	a->space_count++;
+	list_add_tail(&a->spaces, &s->link);
 	*space = s;
 	return WEFT_OK;
 }
@@ -186,6 +206,7 @@ enum weft_reason space_destroy(struct weft_space *space)
 	if (space->users > 0 || space->paging->counts.count > 0)
 		return WEFT_R_BUSY;
 	a->space_count--;
+	list_remove(&space->link);
 	mem_space_fini(space);
 	free(space);
 	return WEFT_OK;

@@ -18,6 +18,7 @@ struct adapter {
 	struct weft_space process;
 	struct id_table pds, cqs, srqs, qps, ahs, ees;
 	uint32_t space_count;
+	struct list spaces;	   /* struct weft_space, the oldest first */
 	struct timer_queue timers; /* one for each queue pair */
 	struct list ready;	   /* queue pairs whose send queue may make progress */
 	struct list absent;	   /* queue pairs that wait for a missing page */
@@ -30,6 +31,8 @@ struct adapter {
 	uint64_t qps_made;
 	struct list held; /* completion queues that hide new completions: cq_hold() */
 	uint64_t bytes_moved, messages_dropped;
+	const struct mem_pager *pager; /* of spaces over the process; NULL: none */
+	uint64_t authority;	       /* of its owner; 0: it is not claimed */
 };
 
 struct adapter_config {
@@ -39,6 +42,8 @@ struct adapter_config {
 	struct fault_plan *faults;     /* NULL: none */
 	mem_probe *is_there;	       /* NULL: there are no on-demand regions */
 	const struct mem_guard *guard; /* see struct mem_limits */
+	struct mem_watch *watch;       /* the same */
+	const struct mem_pager *pager; /* NULL: pages of the process are waited for in the kernel */
 };
 
 enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config);
@@ -49,6 +54,9 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
  * may have died silently, and its peers may still send to its queue pairs.
  */
 void adapter_set_slot(struct adapter *a, uint8_t adapter_slot, uint32_t chance);
+
+/* Gives the adapter an owner, by a number that is hard to guess and not 0. */
+enum weft_reason adapter_claim(struct adapter *a, uint64_t authority);
 
 /* Whether objects remain; then adapter_fini() fails (WEFT_R_BUSY). */
 bool adapter_is_used(const struct adapter *a);

@@ -39,6 +39,7 @@ bool event_pop(struct list *events, struct weft_event *event)
 		.kind = (enum weft_event_kind)kind,
 		.reason = (enum weft_reason)s->reasons[kind],
 		.number = s->number,
+		.state = kind == WEFT_EVENT_QP_ERROR ? s->state : 0,
 		.addr = kind == WEFT_EVENT_FAULT ? s->addr : 0,
 		.context = s->context,
 	};

@@ -13,6 +13,9 @@ enum weft_reason pd_create(struct adapter *a, const struct weft_pd_options *opti
 		return WEFT_R_BAD_ARGUMENT;
 	if (space->is_virtual && !options->is_privileged)
 		return WEFT_R_REG_VIRTUAL;
+	/* VMM-04, SQR-07: privilege is the owner's to give. */
+	if (options->is_privileged && options->authority != a->authority)
+		return WEFT_R_NOT_OWNER;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return WEFT_R_NO_MEMORY;

@@ -37,7 +37,6 @@ enum {
 	SEND_DEFAULT = 64,
 	SEGMENTS_DEFAULT = 4,
 	INLINE_DEFAULT = 64,
-	OUTSTANDING_DEFAULT = 16,
 };
 
 static const uint64_t receiver_wait_default_ns = 1000000000;
@@ -79,7 +78,7 @@ static enum weft_reason options_check(const struct weft_pd *pd, struct weft_qp_o
 	o->recv_max = o->recv_max ? o->recv_max : SEND_DEFAULT;
 	o->sges_max = o->sges_max ? o->sges_max : SEGMENTS_DEFAULT;
 	o->inline_max_bytes = o->inline_max_bytes ? o->inline_max_bytes : INLINE_DEFAULT;
-	o->outstanding_max = o->outstanding_max ? o->outstanding_max : OUTSTANDING_DEFAULT;
+	o->outstanding_max = o->outstanding_max ? o->outstanding_max : o->send_max;
 	if ((unsigned int)o->service >= WEFT_SERVICE_COUNT || o->send_max > WEFT_QUEUE_MAX ||
 	    o->recv_max > WEFT_QUEUE_MAX || o->sges_max > WEFT_SGES_MAX ||
 	    o->inline_max_bytes > WEFT_INLINE_MAX || o->outstanding_max > WEFT_QUEUE_MAX)
@@ -370,6 +369,7 @@ static void qp_end(struct weft_qp *qp, enum weft_reason reason, enum weft_reason
 	qp->failing = WEFT_OK;
 	qp->is_draining = false;
 	qp_state_move(qp, WEFT_QPS_ERROR, qp->reason);
+	qp->events.state = WEFT_QPS_ERROR;
 	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_QP_ERROR, qp->reason);
 	if (was_receiving)
 		qp_leave_stream(qp, why);
@@ -460,7 +460,10 @@ enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct
 		access->pd = qp_peer_pd(qp);
 	access->qp = qp->number;
 	r = mem_access_check(&qp->adapter->mem, access, grant);
-	if (r == WEFT_R_SPACE_UNMAPPED && !(qp->events.pending & 1U << WEFT_EVENT_FAULT)) {
+	/* The latest address: an access that waits for another page is tried again with it. */
+	if (r == WEFT_R_SPACE_UNMAPPED && !mem_grant_is_paging(grant)) {
+		grant->space->paging->events_raised += !(qp->events.pending &
+							 1U << WEFT_EVENT_FAULT);
 		qp->events.addr = mem_space_fault(grant->space, grant->origin, grant->length);
 		event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_FAULT, r);
 	}

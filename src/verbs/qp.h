@@ -175,6 +175,8 @@ struct stretch {
 	enum mem_kind kind;
 	uint64_t offset, length;
 	bool is_ahead; /* for the check: on-demand pages need not be present yet */
+	bool is_again; /* it was sent before: a tag that the peer retired still names it (AMB-39) */
+	bool can_wait; /* see struct mem_access */
 };
 
 /* The checks of LOC-02 on all segments of a list, before any is used (LOC-06). */
@@ -198,10 +200,10 @@ struct stretch qp_recv_stretch(const struct weft_qp *qp);
 bool request_check(struct weft_qp *qp, struct send_wqe *wqe, bool can_wait);
 
 /*
- * SEND-09: whether only missing pages, which their pager will bring back, prevent access to the
- * data of a list; and waits for them: the queue pair becomes ready when memory has changed.
+ * SEND-09: after WEFT_R_SPACE_UNMAPPED, whether a pager brings all that is missing of a list; and
+ * waits for it: the queue pair becomes ready when memory has changed.
  */
-bool qp_segments_are_away(struct weft_qp *qp, const struct stretch *all);
+bool qp_segments_will_come(struct weft_qp *qp, const struct stretch *all);
 void qp_await_memory(struct weft_qp *qp);
 
 /* Draws a fault that is injected later, by qp_fault_made(). */

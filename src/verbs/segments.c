@@ -11,9 +11,16 @@ static enum weft_reason segment_open(struct weft_qp *qp, const struct stretch *s
 		.tag = segment->tag,
 		.kind = s->kind,
 		.is_ahead = s->is_ahead,
+		.can_wait = s->can_wait,
 	};
+	enum weft_reason r = qp_access(qp, &access, grant);
 
-	return qp_access(qp, &access, grant);
+	if (r != WEFT_OK && s->is_again && r != WEFT_R_SPACE_UNMAPPED) {
+		access.pd = qp->pd->number;
+		if (mem_access_retired(&qp->adapter->mem, &access, qp->pd->space, grant) == WEFT_OK)
+			return WEFT_OK;
+	}
+	return r;
 }
 
 enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all)
@@ -28,11 +35,8 @@ enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all
 	return r;
 }
 
-/* Only what is read waits: what would be written has an answer that comes now. */
-bool qp_segments_are_away(struct weft_qp *qp, const struct stretch *all)
+bool qp_segments_will_come(struct weft_qp *qp, const struct stretch *all)
 {
-	bool is_away = false;
-
 	for (uint32_t i = 0; i < all->count; i++) {
 		const struct weft_sge *segment = &all->sges[i];
 		const struct mem_access access = {
@@ -46,13 +50,10 @@ bool qp_segments_are_away(struct weft_qp *qp, const struct stretch *all)
 		struct mem_grant grant;
 		enum weft_reason r = mem_access_check(&qp->adapter->mem, &access, &grant);
 
-		if (r == WEFT_OK)
-			continue;
-		if (r != WEFT_R_SPACE_UNMAPPED || !grant.space->paging->has_pager)
+		if (r != WEFT_OK && (r != WEFT_R_SPACE_UNMAPPED || !mem_grant_will_come(&grant)))
 			return false;
-		is_away = all->kind == MEM_LOCAL_READ;
 	}
-	return is_away;
+	return true;
 }
 
 void qp_await_memory(struct weft_qp *qp)
@@ -129,7 +130,7 @@ bool request_check(struct weft_qp *qp, struct send_wqe *wqe, bool can_wait)
 		return true;
 	out.reason = qp_segments_check(qp, &all);
 	if (out.reason == WEFT_OK ||
-	    (can_wait && out.reason == WEFT_R_SPACE_UNMAPPED && qp_segments_are_away(qp, &all)))
+	    (can_wait && out.reason == WEFT_R_SPACE_UNMAPPED && qp_segments_will_come(qp, &all)))
 		return true;
 	send_queue_end(qp, wqe, &out);
 	return false;

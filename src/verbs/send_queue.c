@@ -62,8 +62,8 @@ void send_queue_end(struct weft_qp *qp, struct send_wqe *wqe, const struct outco
 	wqe->reason = (uint8_t)out->reason;
 	wqe->is_local = out->is_local;
 	wqe->byte_count = out->byte_count;
-	if (wqe_is_read(wqe))
-		qp->sq.reads--;
+	qp->sq.flying -= opcode_is_carried(wqe->opcode);
+	qp->sq.reads -= wqe_is_read(wqe);
 	if (out->status != WEFT_SUCCESS)
 		qp->sq.is_stopped = true;
 	if (!qp->sq.is_worked)
@@ -121,6 +121,7 @@ void send_queue_flush(struct weft_qp *qp)
 	if (q->wait != SEND_RUNNING)
 		send_queue_unwait(qp);
 	q->begun = q->count;
+	q->flying = 0;
 	q->reads = 0;
 	while (q->count > 0) {
 		struct send_wqe *wqe = send_queue_at(q, q->head);
@@ -170,6 +171,7 @@ static void send_queue_failed(struct weft_qp *qp, enum weft_reason reason, bool 
 	qp_record(qp, reason);
 	qp->is_draining = false;
 	qp_state_move(qp, WEFT_QPS_SQE, reason);
+	qp->events.state = WEFT_QPS_SQE;
 	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_QP_ERROR, reason);
 	send_queue_flush(qp);
 }
@@ -320,8 +322,8 @@ static bool run_fault(struct weft_qp *qp, struct send_wqe *wqe, uint64_t now_ns)
 
 /*
  * Whether a request may begin while earlier ones are in flight. A fence waits for what is answered;
- * the depth that was agreed bounds that (QP-02); what takes memory away waits for those who may
- * still use it.
+ * QP-02 bounds all that is in flight, and the depth that was agreed what is answered; what takes
+ * memory away waits for requests that may still use it.
  */
 static bool may_begin(const struct weft_qp *qp, const struct send_wqe *wqe)
 {
@@ -331,6 +333,8 @@ static bool may_begin(const struct weft_qp *qp, const struct send_wqe *wqe)
 		return false;
 	if (wqe->opcode == WEFT_OP_BIND || wqe->opcode == WEFT_OP_INVALIDATE)
 		return q->begun == 0;
+	if (opcode_is_carried(wqe->opcode) && q->flying >= qp->outstanding_max)
+		return false;
 	return !wqe_is_read(wqe) || q->reads < qp->reads_max;
 }
 
@@ -356,11 +360,13 @@ static bool run_next(struct weft_qp *qp, uint64_t now_ns)
 	/* Whatever it is, it counts as begun while it is worked on, so that it can end. */
 	wqe->state = WQE_BEGUN;
 	q->begun++;
+	q->flying += opcode_is_carried(wqe->opcode);
 	q->reads += wqe_is_read(wqe);
 	if (run_request(qp, wqe, now_ns))
 		return true;
 	wqe->state = WQE_QUEUED;
 	q->begun--;
+	q->flying -= opcode_is_carried(wqe->opcode);
 	q->reads -= wqe_is_read(wqe);
 	return false;
 }

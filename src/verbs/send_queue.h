@@ -73,9 +73,10 @@ struct send_queue {
 	size_t slot_bytes, register_at; /* offset of region options in a slot; 0: none */
 	uint32_t max, sges_max, inline_max;
 	uint32_t head;
-	uint32_t begun; /* from head on: begun or ended, not retired */
-	uint32_t count; /* from head on: all */
-	uint32_t reads; /* Reads and atomics in flight */
+	uint32_t begun;	 /* from head on: begun or ended, not retired */
+	uint32_t count;	 /* from head on: all */
+	uint32_t flying; /* requests that the transport carries, in flight */
+	uint32_t reads;	 /* Reads and atomics among them */
 	enum send_wait wait;
 	bool is_expired; /* the time of the wait has passed */
 	bool is_stopped; /* a request has failed: no later request begins */

@@ -76,6 +76,13 @@ static bool wraps(uint64_t address, uint64_t length, const struct sgl_attributes
 	return length - 1 > last - address;
 }
 
+bool sgl_attributes_are_good(const struct sgl_attributes *a)
+{
+	return (a->address_bytes == 4 || a->address_bytes == 8) &&
+	       a->context_bytes == SGL_CONTEXT_BYTES && a->page_shift >= SGL_PAGE_SHIFT_MIN &&
+	       a->page_shift <= SGL_PAGE_SHIFT_MAX;
+}
+
 static enum sgl_err attributes_decode(struct sgl_attributes *a, struct rd *r)
 {
 	uint8_t zero;
@@ -86,11 +93,7 @@ static enum sgl_err attributes_decode(struct sgl_attributes *a, struct rd *r)
 	zero = rd_u8(r);
 	if (zero != 0)
 		return SGL_ERR_RESERVED;
-	if ((a->address_bytes != 4 && a->address_bytes != 8) ||
-	    a->context_bytes != SGL_CONTEXT_BYTES || a->page_shift < SGL_PAGE_SHIFT_MIN ||
-	    a->page_shift > SGL_PAGE_SHIFT_MAX)
-		return SGL_ERR_ATTRIBUTES;
-	return SGL_OK;
+	return sgl_attributes_are_good(a) ? SGL_OK : SGL_ERR_ATTRIBUTES;
 }
 
 static enum sgl_err chain_decode(struct sgl_chain *c, struct rd *r, const struct sgl_attributes *in)

@@ -87,6 +87,9 @@ static inline struct sgl_attributes sgl_attributes_default(void)
 	return (struct sgl_attributes){ 8, SGL_CONTEXT_BYTES, SGL_PAGE_SHIFT_MIN };
 }
 
+/* May a list have these? */
+bool sgl_attributes_are_good(const struct sgl_attributes *a);
+
 /* RIO-13b: a buffer with a further sequence. */
 struct sgl_chain {
 	struct platform platform;

@@ -20,7 +20,7 @@ NATIVE = [name for name in headers(INCLUDE) if name != DIRECT_VERBS]
 OBJECTS = set("""adapter address advert ah capture cm_id cm_service cq ee event listener opcode pd qp
  qp_state raw reason region request roce space srq status system tag version window""".split())
 RIO_OBJECTS = set("device iounit memory owner public request requester".split())
-DIRECT_OBJECTS = set("device ee key pd qp reason".split())
+DIRECT_OBJECTS = set("device ee key mr pd qp reason".split())
 # Values that never grow: those of the wire, of IP, or of the specification.
 VALUES = set("""weft_address weft_advert weft_rio_platform weft_rio_sge weft_rio_share weft_rio_term
  weft_sge""".split())

@@ -31,12 +31,15 @@ TEST(test_api_null_adapter)
 	struct weft_pd *pd;
 	struct weft_cq *cq;
 	struct weft_listener *listener;
+	uint64_t authority;
 
 	EXPECT_NULL(weft_adapter_open(&options, NULL));
 	EXPECT_NULL(weft_adapter_close(NULL));
 	EXPECT_NULL(weft_adapter_query(NULL, &usage));
 	EXPECT_NULL(weft_adapter_fd(NULL, &fd));
 	EXPECT_NULL(weft_adapter_drive(NULL, true));
+	EXPECT_NULL(weft_adapter_serve(NULL, true));
+	EXPECT_NULL(weft_adapter_claim(NULL, &authority));
 	EXPECT_NULL(weft_event_next(NULL, 0, &event, &is_true));
 	EXPECT_NULL(weft_event_take(NULL, &event, &is_true));
 	EXPECT_NULL(weft_capture_start(NULL, "/tmp/never"));

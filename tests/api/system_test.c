@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The errno value beside WEFT_R_SYSTEM: of the thread that made the call, and no other. */
+/* What the system refuses: the errno value, of the thread that called; no descriptors left. */
 #include <errno.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <weft/weft.h>
 
@@ -34,5 +35,27 @@ TEST(test_api_system_errno_is_the_calling_threads)
 	EXPECT_EQ(((int *)seen)[0], 0);
 	EXPECT_EQ(((int *)seen)[1], EISDIR);
 	EXPECT_EQ(weft_system_errno(), ENOENT);
+	EXPECT_EQ(weft_adapter_close(adapter), WEFT_OK);
+}
+
+TEST(test_api_no_descriptors_left_is_a_reason_of_its_own)
+{
+	struct weft_adapter *adapter;
+	struct rlimit before, none;
+	enum weft_reason refused;
+	int fd = -1;
+
+	REQUIRE(weft_adapter_open(NULL, &adapter) == WEFT_OK);
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	none = before;
+	none.rlim_cur = 0;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	refused = weft_adapter_fd(adapter, &fd);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	EXPECT_EQ(refused, WEFT_R_DESCRIPTORS);
+	EXPECT_EQ(fd, -1);
+	/* As soon as there are some again, the same call succeeds. */
+	EXPECT_EQ(weft_adapter_fd(adapter, &fd), WEFT_OK);
+	EXPECT(fd >= 0);
 	EXPECT_EQ(weft_adapter_close(adapter), WEFT_OK);
 }

@@ -288,6 +288,20 @@ def test_doctor_warns_of_a_level_that_is_none(_folder):
         expect_equal(level, [w for w in findings(doctor(WEFT_LOG=level), "warn") if "WEFT_LOG" in w], [])
 
 
+def test_doctor_says_what_weft_policy_does(_folder):
+    expect_finding(doctor(WEFT_POLICY="lax"), "stop", "policy: WEFT_POLICY=lax: This is not open or strict")
+    expect_finding(doctor(WEFT_POLICY="strict"), "warn", "peers reach memory by windows only")
+    for policy in ("", "open"):
+        expect_equal(policy, [w for w in findings(doctor(WEFT_POLICY=policy), "warn") if "POLICY" in w], [])
+
+
+def test_doctor_says_what_weft_serve_does(_folder):
+    expect_finding(doctor(WEFT_SERVE="yes"), "warn", "serve: WEFT_SERVE=yes: This is not on or off")
+    expect_finding(doctor(WEFT_SERVE="on"), "warn", "every program keeps a processor busy")
+    for wish in ("", "off"):
+        expect_equal(wish, [w for w in findings(doctor(WEFT_SERVE=wish), "warn") if "SERVE" in w], [])
+
+
 def test_doctor_finds_a_call_that_is_forbidden(folder):
     need("gcc")
     for call in ("epoll_create1", "getrandom"):

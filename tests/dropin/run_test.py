@@ -61,10 +61,10 @@ def test_run_passes_standard_input(_folder):
 
 def test_run_sets_the_environment(_folder):
     done = weft_run("--devices", "iw_lo", "--pcap=/x/%p", "--trace", "/t", "--log", "info",
-                    "--faults", "seed=7", "env", WEFT_PCAP="old")
+                    "--faults", "seed=7", "--policy", "strict", "--serve", "env", WEFT_PCAP="old")
     lines = set(done.stdout.splitlines())
     for line in ("WEFT_DEVICES=iw_lo", "WEFT_PCAP=/x/%p", "WEFT_TRACE=/t", "WEFT_LOG=info",
-                 "WEFT_FAULTS=seed=7"):
+                 "WEFT_FAULTS=seed=7", "WEFT_POLICY=strict", "WEFT_SERVE=on"):
         expect(line, line in lines)
     plain = weft_run("env", KEPT="yes").stdout
     expect("nothing of its own: " + plain, "WEFT_" not in plain)
@@ -74,6 +74,11 @@ def test_run_sets_the_environment(_folder):
 def test_run_refuses_faults_that_it_cannot_read(_folder):
     done = weft_run("--faults", "seed=7,qp_eror=0.1", "true")
     expect_refused(done, 125, "--faults: qp_eror=0.1: there are seed, qp_error")
+
+
+def test_run_refuses_a_policy_that_is_none(_folder):
+    expect_refused(weft_run("--policy", "lax", "true"), 125, "--policy takes open or strict, not lax")
+    expect_equal("status", weft_run("--policy=open", "true").returncode, 0)
 
 
 def test_run_puts_the_libraries_first(_folder):

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "driver/stat/stat_report.h"
+
 static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
 static char failure[512];
 static atomic_bool has_failed;
@@ -149,6 +151,19 @@ bool node_poll(struct weft_cq *cq, struct weft_completion *c, bool *has_completi
 	return r == WEFT_OK;
 }
 
+struct weft_completion node_next(struct weft_cq *cq)
+{
+	uint64_t end_ns = thread_now_ns() + PATIENCE_NS;
+	struct weft_completion c = { 0 };
+	bool has = false;
+
+	while (!has) {
+		REQUIRE(thread_now_ns() < end_ns);
+		REQUIRE(node_poll(cq, &c, &has));
+	}
+	return c;
+}
+
 bool node_take(struct weft_cq *cq, struct weft_completion *c)
 {
 	uint64_t start = thread_now_ns();
@@ -218,4 +233,21 @@ void tcp_ends_connect(struct tcp_end *near, struct tcp_end *far,
 	MUST(weft_request_accept(tcp_end_request(far), far->node.qp, options));
 	tcp_end_await(far, WEFT_EVENT_CONNECTED);
 	tcp_end_await(near, WEFT_EVENT_CONNECTED);
+}
+
+char *report_of(struct weft_adapter *a)
+{
+	struct stat_adapter seen = { 0 };
+	char *text = NULL;
+	size_t length;
+	FILE *to = open_memstream(&text, &length);
+
+	REQUIRE(to);
+	adapter_enter(a);
+	REQUIRE(report_look(a, &seen));
+	adapter_leave(a);
+	report_adapter(to, &seen);
+	report_free(&seen);
+	REQUIRE(fclose(to) == 0);
+	return text;
 }

@@ -53,6 +53,9 @@ bool node_poll(struct weft_cq *cq, struct weft_completion *c, bool *has_completi
 /* Waits for the next completion; false if it does not come or is no success. */
 bool node_take(struct weft_cq *cq, struct weft_completion *c);
 
+/* The next completion, whatever its status; the test fails if it does not come. */
+struct weft_completion node_next(struct weft_cq *cq);
+
 /* Notes a failure, the first one of the test. For HOLDS(). */
 bool thread_holds(bool is_true, const char *file, int line, const char *what);
 
@@ -87,3 +90,6 @@ enum weft_reason tcp_end_await(struct tcp_end *e, enum weft_event_kind kind);
 struct weft_request *tcp_end_request(struct tcp_end *e);
 void tcp_ends_connect(struct tcp_end *near, struct tcp_end *far,
 		      const struct weft_connect_options *options);
+
+/* The report of an adapter, as `weft stat` asks for it; to be freed. */
+char *report_of(struct weft_adapter *a);

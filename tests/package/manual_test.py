@@ -127,12 +127,14 @@ def test_completion_offers_commands_options_and_values(folder):
     expect_equal("of help", offered(folder, "weft help ver"), {"version"})
     expect_equal("words", offered(folder, "weft key "), {"new", "show"})
     expect_equal("verbs", offered(folder, "weft io FILE "),
-                 set("list read write copy flush zero discard bench".split()))
+                 set("list read write copy flush zero discard bench source sink".split()))
     expect_equal("after an option", offered(folder, "weft io --at 5 FILE wr"), {"write"})
     expect_equal("options", offered(folder, "weft stat -"), {"--json", "--watch", "--help"})
     expect_equal("both names", offered(folder, "weft trace -"),
                  {"-f", "--follow", "--qp", "--kind", "--help"})
     expect_equal("values", offered(folder, "weft run --log "), {"off", "error", "info"})
+    expect_equal("policies", offered(folder, "weft run --policy "), {"open", "strict"})
+    expect_equal("demos", offered(folder, "weft demo "), {"cluster", "paging"})
     expect_equal("no values", offered(folder, "weft trace --qp "), set())
     worlds = set(re.findall(r"--world ([a-z-]+)", run(WEFT, "sim", "--help").stdout))
     expect_equal("worlds", offered(folder, "weft sim --world "), worlds)

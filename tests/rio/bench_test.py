@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""bench_test.py BENCH WEFT: the bench of directed remote I/O gives figures, whatever they are, says which
-programs are absent, and leaves nothing behind.
+"""bench_test.py BENCH WEFT: the bench of directed remote I/O counts right, has figures of speed, whatever they
+are, says which programs are absent, and leaves nothing behind.
 
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
 """
+import functools
 import json
 import os
 import shutil
@@ -15,11 +16,13 @@ import tempfile
 import time
 
 PATIENCE_S = 100
+MOVED = 128 << 20  # 64 reads and 64 writes of a MiB
 SHORT = ["--rounds", "1", "--seconds", "0.2"]
 # What each line compares; and what must be installed.
 OTHERS = {"nbd": ["nbdkit", "fio"], "iscsi": ["tgtd", "tgtadm", "iscsi-perf"]}
 LINES = [
     ("rio_owner_payload", "rio_moved"), ("rio_relay_payload", "rio_moved"),
+    ("rio_wire_payload", "rio_relayed_wire_payload"),
     ("rio_owner_control", "block_1m"),
     ("rio_read_1m", "rio_relayed_read_1m"), ("rio_read_1m", "iwarp_write_1m"),
     ("rio_write_1m", "rio_relayed_write_1m"), ("rio_write_1m", "iwarp_write_1m"),
@@ -97,16 +100,31 @@ def look_at_line(line):
         require(line["value"] == 0, "payload went through the owner: %s" % line)
     elif line["bench"] == "rio_relay_payload":
         # The counters see payload where there is some.
-        require(line["ratio"] > 0.99, "the relay carried none: %s" % line)
+        require(0.99 < line["ratio"] < 1.01, "the relay carried other than all: %s" % line)
     else:
         require(line["value"] > 0, "nothing was measured: %s" % line)
 
 
+@functools.lru_cache(maxsize=None)
+def lines_of_a_run():
+    return [json.loads(line) for line in Run(["--json"] + SHORT).end(0).splitlines()]
+
+
 def test_rio_bench_gives_every_line():
-    lines = [json.loads(line) for line in Run(["--json"] + SHORT).end(0).splitlines()]
+    lines = lines_of_a_run()
     require([(x["bench"], x["versus"]) for x in lines] == LINES, "other lines: %s" % lines)
     for line in lines:
         look_at_line(line)
+
+
+def test_rio_s7_half_the_payload_of_a_relay_and_none_through_the_owner():
+    """Of 128 MiB, by the counters of processes that did both."""
+    of = {x["bench"]: x for x in lines_of_a_run()}
+    wire, relay, owner = of["rio_wire_payload"], of["rio_relay_payload"], of["rio_owner_payload"]
+    require(owner["value"] == 0, "through the owner: %s" % owner)
+    require(abs(wire["value"] / MOVED - 1) < 0.01, "directed: %s" % wire)
+    require(abs(relay["value"] / MOVED - 1) < 0.01, "into the relay: %s" % relay)
+    require(abs(wire["ratio"] - 0.5) < 0.005, "directed against relayed: %s" % wire)
 
 
 def test_rio_bench_says_who_is_absent():
@@ -134,7 +152,9 @@ def main():
     has_failed = False
     # The parent may have set this signal to be ignored; then the bench would ignore it too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for test in (test_rio_bench_gives_every_line, test_rio_bench_says_who_is_absent,
+    for test in (test_rio_bench_gives_every_line,
+                 test_rio_s7_half_the_payload_of_a_relay_and_none_through_the_owner,
+                 test_rio_bench_says_who_is_absent,
                  test_rio_bench_ends_all_when_interrupted):
         try:
             test()

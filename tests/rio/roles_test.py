@@ -11,67 +11,12 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
+from roles import PATIENCE_S, WEFT, Roles  # noqa: E402
 from script import expect, expect_equal, main, run  # noqa: E402
 
-WEFT = os.path.realpath(sys.argv[1])
-PATIENCE_S = 60
-# Slow, and not asked here.
-os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 MIB = 1 << 20
-
-
-class Roles:
-    """An I/O unit with one device, an owner, and the file of a requester that may do all."""
-
-    def __init__(self, folder, device, owner="", requester=""):
-        self.folder, self.device, self.running = folder, device, []
-        self.more = {"owner": owner, "requester": requester}
-
-    def __enter__(self):
-        keys = {who: run(WEFT, "key", "new", self.path(who + ".key")).stdout.strip()
-                for who in ("owner", "iounit", "requester")}
-        self.write("iounit", "owner o 1.1 %s\ndevice 1 disk %s\n" % (keys["owner"], self.device))
-        self.iounit, at = self.start("iou", "iounit")
-        self.write("owner", "iounit u 2.1 %s %s\nrequester q 3.1 %s\nallow q all *\n" %
-                   (keys["iounit"], at, keys["requester"]))
-        self.owner, at = self.start("own", "owner")
-        self.write("requester", "owner o 1.1 %s %s\n" % (keys["owner"], at))
-        return self
-
-    def __exit__(self, *_):
-        for role in reversed(self.running):
-            if role.poll() is None:
-                role.kill()
-            role.communicate(timeout=PATIENCE_S)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, role, text):
-        with open(self.path(role + ".conf"), "w") as f:
-            f.write("role %s\nlisten 127.0.0.1:0\n%s%s" % (role, text, self.more.get(role, "")))
-
-    def start(self, command, role):
-        """The process, and where it says that it is."""
-        process = subprocess.Popen([WEFT, command, self.path(role + ".conf")],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        self.running.append(process)
-        for line in process.stdout:
-            if " at 127.0.0.1:" in line:
-                return process, line.split()[-1]
-        raise AssertionError("it does not begin: " + process.stderr.read())
-
-    def io(self, *words, **wishes):
-        return subprocess.run([WEFT, "io", self.path("requester.conf"), *words],
-                              timeout=PATIENCE_S, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              **{"stdin": subprocess.DEVNULL, **wishes})
-
-    def end(self, process):
-        """In order; what it complained of."""
-        process.terminate()
-        return process.communicate(timeout=PATIENCE_S)[1]
 
 
 def test_rio_02i_a_request_has_the_time_of_its_file(folder):
@@ -79,6 +24,113 @@ def test_rio_02i_a_request_has_the_time_of_its_file(folder):
         done = roles.io("read", "disk", "--length", "4k")
         expect_equal("status", done.returncode, 1)
         expect("why: %s" % done.stderr, b"(rio_timeout)" in done.stderr)
+
+
+def test_rio_13d_a_person_sends_data_in_the_requests(folder):
+    disk, data = os.path.join(folder, "disk"), os.urandom(10000)
+    os.makedirs(folder, exist_ok=True)
+    with Roles(folder, "file:%s,size=1M" % disk) as roles:
+        words = "write", "disk", "--at", "8k", "--immediate"
+        expect_equal("status", roles.io(*words, stdin=None, input=data).returncode, 0)
+        done = roles.io(*words, "--block", "512k", stdin=None, input=bytes(512 << 10))
+        expect_equal("status of one that is too long", done.returncode, 1)
+        expect("why: %s" % done.stderr, b"(sgl_bytes)" in done.stderr)
+        roles.iounit.terminate()
+        said = roles.iounit.communicate(timeout=PATIENCE_S)[0]
+        expect("no data connection: " + said,
+               "payload in 0 out 0" in said and "data connections 0" in said)
+        with open(disk, "rb") as f:
+            f.seek(8192)
+            expect("the bytes are on the disk", f.read(10240) == data + bytes(240))
+
+
+def test_rio_14_a_person_copies_inside_the_io_unit(folder):
+    disk, tape = os.path.join(folder, "disk"), os.path.join(folder, "tape")
+    data = os.urandom(MIB)
+    os.makedirs(folder, exist_ok=True)
+    for path, text in (disk, data), (tape, bytes(MIB)):
+        with open(path, "wb") as f:
+            f.write(text)
+    more = "device 2 tape file:%s\nmemory 256k\n" % tape
+    with Roles(folder, "file:%s" % disk, owner="share q u\n", iounit=more) as roles:
+        words = "copy", "disk", "tape", "--inside", "0", "--block", "64k"
+        expect_equal("status", roles.io(*words, "--depth", "4").returncode, 0)
+        done = roles.io(*words, "--depth", "5")
+        expect_equal("status of one that needs more", done.returncode, 1)
+        expect("why: %s" % done.stderr, b"(rio_platform)" in done.stderr)
+        roles.iounit.terminate()
+        said = roles.iounit.communicate(timeout=PATIENCE_S)[0]
+        expect("no data connection: " + said, "data connections 0" in said)
+        with open(tape, "rb") as f:
+            expect("the bytes are on the tape", f.read() == data)
+
+
+def payload_of_adapters(process):
+    said = json.loads(run(WEFT, "stat", "--json", str(process.pid)).stdout)
+    return [a["payload_in"] + a["payload_out"] for a in said["adapters"]]
+
+
+def test_rio_09_data_connections_take_turns_at_the_adapters_of_a_unit(folder):
+    """weft io connects anew each time. Of the first adapter, which has control too, so much is payload."""
+    with Roles(folder, "mem:1M", iounit="adapters 3\n") as roles:
+        for _ in range(3):
+            expect_equal("status", roles.io("read", "disk", "--file", "/dev/null").returncode, 0)
+        carried = payload_of_adapters(roles.iounit)
+        expect_equal("adapters", len(carried), 3)
+        expect("each has carried a read: %s" % carried,
+               all(MIB <= each < MIB + 16384 for each in carried))
+
+
+class Lender:
+    """weft io source or sink by requester 4.1, under way; its memory, as it says."""
+
+    def __init__(self, roles, *words):
+        with open(roles.path("requester.conf")) as f, open(roles.path("lender.conf"), "w") as g:
+            g.write(f.read() + "self 4.1\nkey lender.key\n")
+        self.process = subprocess.Popen([WEFT, "io", roles.path("lender.conf"), *words],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        roles.running.append(self.process)
+        self.memory = self.process.stdout.readline().strip()
+
+    def end(self):
+        self.process.terminate()
+        said = self.process.communicate(timeout=PATIENCE_S)[1]
+        expect_equal("status of the lender: " + said, self.process.returncode, 0)
+
+
+def move_lent(roles, verb, memory):
+    """Until owner, I/O unit and lender know each other."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        done = roles.io(verb, "disk", "--memory", memory, "--length", "256k", "--block", "64k")
+        if b"(rio_platform)" not in done.stderr or time.monotonic() > end:
+            return done
+
+
+def test_mem_13_rio_06_a_person_moves_data_of_memory_that_another_lends(folder):
+    os.makedirs(folder, exist_ok=True)
+    source, sink = os.path.join(folder, "source"), os.path.join(folder, "sink")
+    with open(source, "wb") as f:
+        f.write(os.urandom(256 << 10))
+    key = run(WEFT, "key", "new", os.path.join(folder, "lender.key")).stdout.strip()
+    owner = "requester lender 4.1 %s\nshare q lender\n" % key
+    with Roles(folder, "mem:1M", owner=owner) as roles:
+        lender = Lender(roles, "source", "--file", source)
+        done = move_lent(roles, "write", lender.memory)
+        expect_equal("status of the write: %s" % done.stderr, done.returncode, 0)
+        done = move_lent(roles, "read", lender.memory)
+        expect_equal("status of one that writes to a source: %s" % done.stderr, done.returncode, 1)
+        lender.end()
+        lender = Lender(roles, "sink", "--file", sink, "--length", "256k")
+        done = move_lent(roles, "read", lender.memory)
+        expect_equal("status of the read: %s" % done.stderr, done.returncode, 0)
+        lender.end()
+        with open(source, "rb") as f, open(sink, "rb") as g:
+            expect("what came is what was lent", f.read() == g.read())
+        done = move_lent(roles, "read", "0.1:7:7")
+        expect_equal("status of no memory", done.returncode, 2)
+        expect_equal("status of no file", roles.io("source").returncode, 2)
+        expect_equal("status of no length", roles.io("sink", "--file", sink).returncode, 2)
 
 
 def test_rio_03_a_log_that_cannot_be_written_is_complained_of(folder):

@@ -2,6 +2,7 @@
 /* The sending agent (SEND) on a line that loses packets, in virtual time. */
 #include "base/check.h"
 #include "sim/roce/ib_line.h"
+#include "store/store.h"
 #include "test.h"
 #include "wire/iba_psn.h"
 
@@ -10,7 +11,8 @@
 enum { PAGE = 4096, PAGES = 16, MTU = 1024, PSN = 0xffff00, ALL_LOST = 1000000 };
 
 static struct ib_line *line;
-static uint8_t store[PAGES][PAGE]; /* where pages are that are away */
+static struct store *disk; /* where pages are that are away */
+static uint8_t platter[PAGES][PAGE];
 static uint8_t pattern[PAGES][PAGE];
 
 static struct ib_line_options options(void)
@@ -33,8 +35,12 @@ static struct ib_line_options options(void)
 /* Every page has bytes of its own, in the frame of its number. */
 static void open_line(const struct ib_line_options *o)
 {
+	const struct mem_store_config medium = { platter[0], sizeof(platter), PAGE, false };
+
 	line = ib_line_open(o);
 	REQUIRE(line);
+	if (!disk)
+		REQUIRE(mem_store_create(&medium, &disk) == WEFT_OK);
 	for (uint32_t i = 0; i < PAGES * PAGE; i++)
 		pattern[i / PAGE][i % PAGE] = (uint8_t)(i * 13 + i / PAGE * 101);
 	memcpy(line->ends[0].memory, pattern, sizeof(pattern));
@@ -66,19 +72,39 @@ static enum weft_reason page_move(uint32_t page, uint64_t real)
 	return r;
 }
 
+static uint8_t *frame_at(uint32_t frame)
+{
+	return line->ends[0].memory + (size_t)frame * PAGE;
+}
+
+/* SEND-01: the storage has a controller, which takes requests and says how they went. */
+static void disk_run(enum store_op op, uint32_t page, uint8_t *bytes)
+{
+	const struct span span = { bytes, PAGE };
+	struct store_request r = {
+		.op = op,
+		.offset = (uint64_t)page * PAGE,
+		.length = PAGE,
+		.spans = &span,
+		.span_count = 1,
+	};
+
+	REQUIRE(store_submit(disk, &r, line->world.now_ns) == WEFT_OK);
+	REQUIRE(store_next_done(disk, line->world.now_ns) == &r);
+	REQUIRE(r.reason == WEFT_OK);
+}
+
 /* Written out, and what lies in its frame is another's now. */
 static void page_out(uint32_t page, uint32_t frame)
 {
-	uint8_t *bytes = line->ends[0].memory + (size_t)frame * PAGE;
-
-	memcpy(store[page], bytes, PAGE);
-	memset(bytes, 0xdd, PAGE);
+	disk_run(STORE_WRITE, page, frame_at(frame));
+	memset(frame_at(frame), 0xdd, PAGE);
 	REQUIRE(page_move(page, WEFT_REAL_NONE) == WEFT_OK);
 }
 
 static void page_in(uint32_t page, uint32_t frame)
 {
-	memcpy(line->ends[0].memory + (size_t)frame * PAGE, store[page], PAGE);
+	disk_run(STORE_READ, page, frame_at(frame));
 	REQUIRE(page_move(page, (uint64_t)frame * PAGE) == WEFT_OK);
 }
 
@@ -325,6 +351,61 @@ TEST(test_send_05_send_07_what_is_pinned_does_not_move)
 	close_whole();
 }
 
+/* The frame of a page after scatter_pages(): none lies beside its neighbour. */
+static uint32_t frame_of(uint32_t page)
+{
+	return PAGES + page * 5 % PAGES;
+}
+
+static void scatter_pages(void)
+{
+	for (uint32_t i = 0; i < PAGES; i++) {
+		page_out(i, i);
+		page_in(i, frame_of(i));
+	}
+}
+
+/* The only pinned stretch is this packet's, by its physical address. */
+static void expect_pinned(uint32_t packet, uint32_t frame)
+{
+	const struct mem_pin *pin = &line->ends[0].space->paging->pins[0];
+
+	REQUIRE(pins().count == 1);
+	REQUIRE(pin->real == (uint64_t)frame * PAGE + packet * MTU % PAGE);
+	REQUIRE(pin->length == MTU);
+}
+
+/*
+ * SEND-07: each packet's virtual address comes with the physical one of that moment: the page is
+ * pinned there while the line takes the packet. A page that moves before its turn is pinned at its
+ * new place.
+ */
+TEST(test_send_07_every_packet_is_retrieved_by_its_physical_address)
+{
+	const uint32_t packets = PAGES * PAGE / MTU, moved = PAGES / 2;
+	struct ib_line_options o = options();
+
+	o.timeout_code = 14; /* nothing goes again */
+	open_line(&o);
+	scatter_pages();
+	REQUIRE(ib_line_post(line, WEFT_OP_WRITE, 0, PAGES * PAGE) == WEFT_OK);
+	for (uint32_t i = 0; i < packets; i++) {
+		uint32_t page = i * MTU / PAGE;
+
+		while (pins().pinned <= i)
+			REQUIRE(ib_line_step(line));
+		REQUIRE(pins().pinned == i + 1);
+		expect_pinned(i, page == moved ? moved : frame_of(page));
+		if (i == packets / 4) {
+			page_out(moved, frame_of(moved));
+			page_in(moved, moved);
+		}
+	}
+	completes(1);
+	EXPECT_EQ(ib_port_counts(line->ends[0].port)->again, 0);
+	close_whole();
+}
+
 /* Requests of scattered pieces, of which the middle one loses packets in its middle. */
 TEST(test_send_s3_send_02_send_11_send_12_send_13_a_loss_in_a_chain_of_scattered_blocks)
 {
@@ -335,10 +416,7 @@ TEST(test_send_s3_send_02_send_11_send_12_send_13_a_loss_in_a_chain_of_scattered
 
 	o.timeout_code = 14; /* the NAK comes first */
 	open_line(&o);
-	for (uint32_t i = 0; i < PAGES; i++) { /* nothing lies beside what it should */
-		page_out(i, i);
-		page_in(i, PAGES + i * 5 % PAGES);
-	}
+	scatter_pages();
 	for (uint32_t r = 0; r < REQUESTS; r++) {
 		struct weft_sge segments[PIECES];
 		struct weft_send_wr wr = {
@@ -356,7 +434,7 @@ TEST(test_send_s3_send_02_send_11_send_12_send_13_a_loss_in_a_chain_of_scattered
 			segments[i].addr = IB_LINE_ADDR + (uint64_t)page * PAGE;
 			segments[i].length = PAGE;
 			segments[i].tag = line->ends[0].tag;
-			memcpy(pattern[r * PIECES + i], store[page], PAGE);
+			memcpy(pattern[r * PIECES + i], platter[page], PAGE);
 		}
 		REQUIRE(qp_post_send(line->ends[0].qp, &wr, 1, &posted) == WEFT_OK);
 	}
@@ -369,7 +447,10 @@ TEST(test_send_s3_send_02_send_11_send_12_send_13_a_loss_in_a_chain_of_scattered
 	EXPECT(ib_block_find(line->ends[0].conn, iba_psn_add(PSN, lost), &block));
 	EXPECT_EQ(block.addr, IB_LINE_ADDR + (PIECES + 2) * 3 % PAGES * PAGE + MTU);
 	EXPECT_EQ(block.length, PAGE - MTU);
-	EXPECT_EQ(block.next_psn, iba_psn_add(PSN, 2 * PACKETS));
+	EXPECT_EQ(block.psn, iba_psn_add(PSN, lost));
+	EXPECT_EQ(block.tag, line->ends[0].tag);
+	EXPECT_EQ(block.left, 2); /* the third of four, and the fourth behind it */
+	EXPECT_EQ(block.at[1].addr, IB_LINE_ADDR + (PIECES + 3) * 3 % PAGES * PAGE);
 	EXPECT(!ib_block_find(line->ends[0].conn, iba_psn_add(PSN, REQUESTS * PACKETS), &block));
 	completes(REQUESTS);
 	EXPECT(!ib_block_find(line->ends[0].conn, iba_psn_add(PSN, lost), &block));
@@ -395,5 +476,32 @@ TEST(test_send_14_send_08_a_send_completes_when_it_is_acknowledged)
 	EXPECT_EQ(ib_port_counts(line->ends[0].port)->kept_bytes, PAGES * PAGE);
 	line->ends[1].out.line.faults.loss_ppm = 0;
 	completes(1);
+	close_whole();
+}
+
+/*
+ * SEND-S4, of one Write without a loss, where the clock says what either must be: a packet is
+ * pinned while the line takes it, the Write is kept until the last packet has been there and back.
+ */
+TEST(test_send_s4_one_write_is_pinned_and_kept_for_as_long_as_the_line_says)
+{
+	const double bytes = PAGES * PAGE, packet_ns = MTU / 1.25;
+	struct ib_line_options o = options();
+	const double way_ns = bytes / MTU * packet_ns + 2.0 * (double)o.delay_ns;
+	const struct ib_counts *n;
+
+	o.timeout_code = 14; /* longer than a round trip that is not known yet */
+	open_line(&o);
+	n = ib_port_counts(line->ends[0].port);
+	REQUIRE(ib_line_post(line, WEFT_OP_WRITE, 0, PAGES * PAGE) == WEFT_OK);
+	completes(1);
+	EXPECT_EQ(n->again, 0);
+	EXPECT_EQ(pins().pinned, PAGES * PAGE / MTU);
+	EXPECT_EQ(pins().bytes_max, MTU);
+	EXPECT((double)pins().byte_ns >= bytes * packet_ns);
+	EXPECT((double)pins().byte_ns <= 1.1 * bytes * packet_ns); /* with its headers */
+	EXPECT_EQ(n->kept_bytes_max, PAGES * PAGE);
+	EXPECT((double)n->kept_byte_ns >= bytes * way_ns);
+	EXPECT((double)n->kept_byte_ns <= 1.1 * bytes * way_ns);
 	close_whole();
 }

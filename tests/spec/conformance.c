@@ -21,7 +21,8 @@ static const uint64_t patience_ns = UINT64_C(20) * 1000000000;
 
 static void end_open_memory(struct pair_end *e, const struct pair_options *o)
 {
-	struct weft_pd_options pd = { .is_privileged = o->is_privileged };
+	struct weft_pd_options pd = { .is_privileged = o->is_privileged,
+				      .authority = e->authority };
 	struct weft_space_options space = { .size_bytes = END_BYTES, .mappings_max = 8 };
 
 	e->memory = aligned_alloc(4096, END_BYTES);
@@ -69,6 +70,16 @@ static void end_open_qp(struct pair_end *e, const struct pair_options *o)
 			    WEFT_QP_REGISTER | WEFT_QP_ON_FAILURE | WEFT_QP_RECEIVER_WAIT));
 }
 
+/* So that each privileged domain of the suite has its privilege from the owner. */
+static void claim_adapters(struct pair *p)
+{
+	MUST(weft_adapter_claim(p->ends[0].adapter, &p->ends[0].authority));
+	if (p->ends[1].adapter == p->ends[0].adapter)
+		p->ends[1].authority = p->ends[0].authority;
+	else
+		MUST(weft_adapter_claim(p->ends[1].adapter, &p->ends[1].authority));
+}
+
 void pair_open(struct pair *p, const struct pair_options *options)
 {
 	memset(p, 0, sizeof(*p));
@@ -78,6 +89,8 @@ void pair_open(struct pair *p, const struct pair_options *options)
 		memcpy(p->ends, p->options.beside->ends, sizeof(p->ends));
 	else
 		pair_maker.open(p);
+	if (!p->options.beside)
+		claim_adapters(p);
 	for (int i = 0; i < 2; i++) {
 		p->ends[i].pair = p;
 		p->ends[i].peer = &p->ends[!i];

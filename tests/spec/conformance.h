@@ -58,6 +58,7 @@ struct pair_end {
 	struct pair *pair;
 	struct pair_end *peer;
 	struct weft_adapter *adapter;
+	uint64_t authority;	  /* of the adapter, which the suite has claimed */
 	struct weft_space *space; /* NULL: the process */
 	struct weft_pd *pd;
 	struct weft_cq *send_cq, *recv_cq;

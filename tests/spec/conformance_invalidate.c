@@ -212,8 +212,9 @@ static void full_open(struct full *f, enum weft_failure on_failure)
 }
 
 /* What both options have in common: one good, one error, the rest flushed, nothing moved. */
-static void full_failed(struct full *f)
+static void full_failed(struct full *f, enum weft_qp_state state)
 {
+	struct weft_event event;
 	struct pair_end *a = &f->p.ends[0], *b = &f->p.ends[1];
 
 	end_sent(a, GOOD);
@@ -221,7 +222,9 @@ static void full_failed(struct full *f)
 	end_sends_flushed(a, LATER_WRITE, LAST);
 	end_holds(b, DST, 100, 0);
 	end_is_blank(b, DST + 100, 8192);
-	MUST_EQ(end_event(a, WEFT_EVENT_QP_ERROR, weft_qp_number(a->qp)).reason, WEFT_R_SQR_SPACE);
+	event = end_event(a, WEFT_EVENT_QP_ERROR, weft_qp_number(a->qp));
+	MUST_EQ(event.reason, WEFT_R_SQR_SPACE);
+	MUST_EQ(event.state, state);
 	MUST_EQ(end_query(a).reason, WEFT_R_SQR_SPACE);
 }
 
@@ -240,7 +243,7 @@ TEST(test_sqr_06a_sqr_s3_qp_14_option_1_drains)
 	struct weft_send_wr wr;
 
 	full_open(&f, WEFT_FAIL_DRAIN);
-	full_failed(&f);
+	full_failed(&f, WEFT_QPS_SQE);
 	EXPECT_EQ(end_query(a).state, WEFT_QPS_SQE);
 	EXPECT_EQ(end_query(a).recv_queued, 2);
 	EXPECT_EQ(end_query(b).state, WEFT_QPS_RTS);
@@ -282,7 +285,7 @@ TEST(test_sqr_06b_sqr_s3_qp_14_option_2_terminates)
 	struct pair_end *a = &f.p.ends[0], *b = &f.p.ends[1];
 
 	full_open(&f, WEFT_FAIL_TERMINATE);
-	full_failed(&f);
+	full_failed(&f, WEFT_QPS_ERROR);
 	end_await(a, WEFT_QPS_ERROR);
 	end_recvs_flushed(a, RECV, RECV + 1);
 	end_await(b, WEFT_QPS_ERROR);

@@ -346,6 +346,12 @@ TEST(test_rkey_03_rkey_s3_virtual_addresses_are_for_the_kernel)
 	MUST(weft_pd_destroy(user));
 	EXPECT_EQ(weft_pd_create(b->adapter, &(struct weft_pd_options){ .space = o.space }, &user),
 		  WEFT_R_REG_VIRTUAL);
+	/* The user cannot call itself the kernel. */
+	EXPECT_EQ(
+		weft_pd_create(b->adapter,
+			       &(struct weft_pd_options){ .space = o.space, .is_privileged = true },
+			       &user),
+		WEFT_R_NOT_OWNER);
 	MUST(weft_region_register(b->pd, &o, &tag));
 	EXPECT_EQ(weft_space_destroy(o.space), WEFT_R_BUSY);
 	end_fill(a, SRC, 8192, 6);

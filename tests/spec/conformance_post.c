@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Posting (QP-02, QP-03, QP-06): limits fixed at creation, and what becomes of bad requests. */
+/* Posting (QP-02, 03, 05, 06): limits fixed at creation, descriptors, what becomes of bad ones. */
+#include <string.h>
+
 #include "conformance.h"
 
 enum { LIST = 5, MIDDLE = 2, INLINE_DEFAULT = 64, SEGMENTS_DEFAULT = 4 };
@@ -95,6 +97,67 @@ TEST(test_qp_02_qp_03_a_list_longer_than_the_queue)
 	pair_close(&p);
 }
 
+/*
+ * How many requests have begun while a Send waits for its receive, itself among them unless it has
+ * ended: a pause lets those finish that have begun, and no other.
+ */
+static uint32_t begun_of_ten(uint32_t outstanding_max, enum weft_opcode opcode)
+{
+	enum { OTHERS = 10 };
+	struct pair p;
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
+	struct weft_send_wr wr;
+	uint64_t first;
+	uint32_t left;
+
+	pair_open(&p, &(struct pair_options){ .qp = { .outstanding_max = outstanding_max } });
+	wr = end_wr(a, WEFT_OP_SEND, 0, NULL, 0);
+	end_post(a, &wr);
+	for (uint64_t id = 1; id <= OTHERS; id++) {
+		const struct weft_sge s = end_seg(a, SRC + id * 8, 8);
+
+		wr = end_wr(a, opcode, id, &s, DST + id * 8);
+		end_post(a, &wr);
+	}
+	first = end_waiting(a, 0, 0);
+	end_modify(a, WEFT_QPS_SQD);
+	end_post_recv(b, 99, DST, 8);
+	end_received(b, 99);
+	end_event(a, WEFT_EVENT_QP_DRAINED, weft_qp_number(a->qp));
+	left = end_query(a).send_queued;
+	end_modify(a, WEFT_QPS_RTS);
+	end_all_sent(a, first, OTHERS);
+	pair_close(&p);
+	return OTHERS + 1 - left - (uint32_t)first;
+}
+
+/* The limit counts requests of every kind; on a wire that does not acknowledge, the answered. */
+TEST(test_qp_02_no_more_requests_are_outstanding_than_asked)
+{
+	for (uint32_t max = 1; max <= 5; max += 2) {
+		uint32_t reads = begun_of_ten(max, WEFT_OP_READ);
+
+		EXPECT(reads >= 1 && reads <= max); /* what the ends agreed may be less */
+		if (pair_can(PAIR_ACKNOWLEDGES))
+			EXPECT_EQ(begun_of_ten(max, WEFT_OP_WRITE),
+				  pair_can(PAIR_PIPELINES) ? max : 1);
+	}
+}
+
+TEST(test_qp_02_the_default_of_outstanding_requests_is_the_queue)
+{
+	struct pair p;
+
+	pair_open(&p, &(struct pair_options){ .qp = { .send_max = 11 } });
+	EXPECT_EQ(end_query(&p.ends[0]).outstanding_max, 11);
+	pair_close(&p);
+	pair_open(&p, &(struct pair_options){ .qp = { .outstanding_max = 3 } });
+	EXPECT_EQ(end_query(&p.ends[0]).outstanding_max, 3);
+	pair_close(&p);
+	if (pair_can(PAIR_PIPELINES))
+		EXPECT_EQ(begun_of_ten(0, WEFT_OP_WRITE), 11);
+}
+
 /* More requests than may be outstanding at a time: they take turns, none is lost. */
 TEST(test_qp_02_outstanding_requests_take_turns)
 {
@@ -114,6 +177,119 @@ TEST(test_qp_02_outstanding_requests_take_turns)
 		end_sent(a, id);
 	end_holds(a, DST, READS * 8, 3);
 	pair_close(&p);
+}
+
+/* ---- Descriptors ---------------------------------------------------------------------------- */
+
+enum { PIECES = 3, MESSAGE = 60, FAR = DST + 4096, BACK = DST + 8192 };
+
+/* The caller uses the memory of its descriptors for other things, once they are posted. */
+static void spoil(struct weft_send_wr *wrs, uint32_t count, struct weft_sge *sges)
+{
+	memset(wrs, 0xff, count * sizeof(*wrs));
+	memset(sges, 0xff, PIECES * sizeof(*sges));
+}
+
+/*
+ * Control says what is done, the address segment where to (and is not read where there is none),
+ * the data segments with what, from none to many; the queue's own copy counts.
+ */
+TEST(test_qp_05_a_descriptor_is_control_address_and_data)
+{
+	enum { COUNT = 5 };
+	static const enum weft_opcode done[COUNT] = { WEFT_OP_DELAY, WEFT_OP_SEND, WEFT_OP_WRITE,
+						      WEFT_OP_READ, WEFT_OP_WRITE };
+	struct pair p;
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
+	struct weft_sge pieces[PIECES], sink;
+	struct weft_send_wr wrs[COUNT];
+
+	pair_open(&p, NULL);
+	end_cut(a, SRC, MESSAGE, PIECES, pieces);
+	pieces_fill(a, pieces, PIECES, 5);
+	sink = end_seg(a, BACK, MESSAGE);
+	end_post_recv(b, 9, DST, 2 * MESSAGE);
+	for (uint64_t i = 0; i < COUNT; i++) {
+		wrs[i] = wr_make(done[i], i, pieces, i == 1 || i == 2 ? PIECES : 0);
+		wrs[i].remote_addr = 1; /* nothing is there */
+		wrs[i].remote_tag = 0xdeadbeef;
+	}
+	wrs[0].delay_ns = 10 * 1000 * 1000;
+	wrs[2].remote_addr = b->addr + FAR;
+	wrs[2].remote_tag = b->tag;
+	wrs[3] = end_wr(a, WEFT_OP_READ, 3, &sink, FAR);
+	MUST(weft_qp_post_send(a->qp, wrs, COUNT, NULL));
+	spoil(wrs, COUNT, pieces);
+	for (uint64_t i = 0; i < COUNT; i++)
+		EXPECT_EQ(end_sent(a, i).opcode, done[i]);
+	EXPECT_EQ(end_received(b, 9).byte_count, MESSAGE);
+	end_holds(b, DST, MESSAGE, 5);
+	end_is_blank(b, DST + MESSAGE, MESSAGE);
+	end_holds(b, FAR, MESSAGE, 5);
+	end_holds(a, BACK, MESSAGE, 5);
+	pair_close(&p);
+}
+
+/* Each part of the address segment counts, and the status comes back for the descriptor. */
+TEST(test_qp_05_the_address_segment_is_an_address_and_a_tag)
+{
+	struct pair p;
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
+	struct weft_sge s;
+	struct weft_send_wr good, wr;
+
+	pair_open(&p, NULL);
+	s = end_seg(a, SRC, MESSAGE);
+	end_fill(a, SRC, MESSAGE, 6);
+	good = end_wr(a, WEFT_OP_WRITE, 1, &s, FAR);
+	end_succeeds(a, &good);
+	end_holds(b, FAR, MESSAGE, 6);
+	wr = good;
+	wr.remote_addr += MESSAGE;
+	end_succeeds(a, &wr);
+	end_holds(b, FAR + MESSAGE, MESSAGE, 6);
+	end_is_blank(b, FAR + 2 * MESSAGE, MESSAGE);
+	wr = good;
+	wr.remote_tag ^= 1;
+	end_refused(a, &wr, WEFT_R_TAG_INSTANCE);
+	pair_revive(&p);
+	wr = good;
+	wr.remote_addr = b->addr + END_BYTES - MESSAGE + 1;
+	end_refused(a, &wr, WEFT_R_RANGE_BOUNDS);
+	pair_revive(&p);
+	end_succeeds(a, &good);
+	pair_close(&p);
+}
+
+/* Or it is a destination: descriptors that differ in nothing else reach their queue pairs. */
+TEST(test_qp_05_qp_12_the_address_segment_of_a_datagram)
+{
+	static const enum weft_qp_service services[] = { WEFT_RD, WEFT_UD };
+	static struct pair p, q;
+
+	for (int i = 0; i < 2; i++) {
+		struct pair_end *a = &p.ends[0], *to[2] = { &p.ends[1], &q.ends[1] };
+		struct weft_sge s;
+		struct weft_send_wr wrs[2];
+
+		if (!pair_has_service(services[i]))
+			continue;
+		pair_open(&p, &(struct pair_options){ .service = services[i] });
+		pair_open(&q, &(struct pair_options){ .service = services[i], .beside = &p });
+		s = end_seg(a, SRC, MESSAGE);
+		for (int k = 0; k < 2; k++) {
+			end_post_recv(to[k], 7, DST, MESSAGE);
+			wrs[k] = wr_make(WEFT_OP_SEND, (uint64_t)k, &s, 1);
+			end_aim(a, &wrs[k], to[!k], to[!k]->qp);
+		}
+		MUST(weft_qp_post_send(a->qp, wrs, 2, NULL));
+		end_all_sent(a, 0, 1);
+		for (int k = 0; k < 2; k++)
+			EXPECT_EQ(end_take(to[0], to[0]->recv_cq).qp_number,
+				  weft_qp_number(to[!k]->qp));
+		pair_close(&q);
+		pair_close(&p);
+	}
 }
 
 /* ---- Bad requests --------------------------------------------------------------------------- */

@@ -191,6 +191,41 @@ TEST(test_qp_07b_qp_07c_no_bytes_need_no_right)
 	pair_close(&p);
 }
 
+/* A Send lands where its receiver chose, a Write where its initiator says and unheard. */
+TEST(test_sys_05_sends_and_rdma_share_a_queue_pair)
+{
+	const uint64_t remote = DST + 4096;
+	const uint32_t bytes = 300;
+	struct pair p;
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
+
+	pair_open(&p, &wide);
+	for (uint32_t turn = 1; turn <= 3; turn++) {
+		const struct weft_sge sent = end_seg(a, SRC, bytes),
+				      written = end_seg(a, SRC + 4096, bytes),
+				      sink = end_seg(a, DST, bytes);
+		struct weft_send_wr send = wr_make(WEFT_OP_SEND, 1, &sent, 1);
+		struct weft_send_wr write = end_wr(a, WEFT_OP_WRITE, 2, &written, remote);
+		struct weft_send_wr read = end_wr(a, WEFT_OP_READ, 3, &sink, remote);
+
+		pair_blank(&p);
+		end_fill(a, SRC, bytes, turn);
+		end_fill(a, SRC + 4096, bytes, turn + 100);
+		end_post_recv(b, 7, DST, bytes);
+		end_post(a, &send);
+		end_post(a, &write);
+		end_post(a, &read);
+		end_all_sent(a, 1, 3);
+		EXPECT_EQ(end_received(b, 7).byte_count, bytes);
+		end_holds(b, DST, bytes, turn);
+		end_holds(b, remote, bytes, turn + 100);
+		end_holds(a, DST, bytes, turn + 100);
+		end_is_blank(b, DST + bytes, MARGIN);
+		pair_quiet(&p);
+	}
+	pair_close(&p);
+}
+
 static uint64_t word_get(const struct pair_end *e, uint64_t offset)
 {
 	uint64_t word;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Registration through the send queue (SQR): page lists, tags at once, deregistration by Send. */
+#include <string.h>
+
 #include "conformance.h"
 
 enum {
@@ -185,6 +187,7 @@ TEST(test_sqr_01_sqr_07_off_until_privileged_code_enables_it)
 	const struct weft_qp_attr on = { .is_register_enabled = true }, off = { 0 };
 	struct pair p;
 	struct pair_end *a = &p.ends[0];
+	struct weft_pd *pd;
 	struct paged g;
 	struct weft_send_wr wr;
 
@@ -192,6 +195,9 @@ TEST(test_sqr_01_sqr_07_off_until_privileged_code_enables_it)
 	EXPECT_EQ(weft_qp_modify(a->qp, &on, WEFT_QP_REGISTER), WEFT_R_SQR_PRIVILEGE);
 	EXPECT(!end_query(a).is_register_enabled);
 	MUST(weft_qp_modify(a->qp, &off, WEFT_QP_REGISTER));
+	EXPECT_EQ(
+		weft_pd_create(a->adapter, &(struct weft_pd_options){ .is_privileged = true }, &pd),
+		WEFT_R_NOT_OWNER);
 	pair_close(&p);
 
 	pair_open(&p,
@@ -398,7 +404,10 @@ TEST(test_sqr_04_a_bad_page_list_fails_the_request)
 	pair_close(&p);
 }
 
-/* SQR-08, then the transaction, then SQR-09: the reply takes the region away. */
+/*
+ * SQR-08, then the transaction, then SQR-09: the reply takes the region away. All that the peer
+ * knows of the region is what the message said.
+ */
 TEST(test_sqr_08_sqr_09_sqr_s2_register_send_use_and_invalidate)
 {
 	struct pair p;
@@ -417,12 +426,14 @@ TEST(test_sqr_08_sqr_09_sqr_s2_register_send_use_and_invalidate)
 	end_fill(b, SRC, 40, 7);
 	message = end_seg(b, SRC, 40);
 	wr = register_wr(&g, WEFT_OP_REGISTER_SEND, 2);
+	MUST(weft_tag_reserve(b->pd, &wr.reg.tag));
+	memcpy(b->memory + SRC, &wr.reg.tag, sizeof(tag));
 	wr.sges = &message;
 	wr.sge_count = 1;
 	end_succeeds(b, &wr);
-	tag = wr.reg.tag;
 	EXPECT_EQ(end_received(a, 1).byte_count, 40);
-	end_holds(a, DST, 40, 7);
+	EXPECT_MEM(a->memory + DST, b->memory + SRC, 40);
+	memcpy(&tag, a->memory + DST, sizeof(tag));
 
 	end_fill(a, SRC, LENGTH, 8);
 	wr = write_wr(a, 3, &s, tag);

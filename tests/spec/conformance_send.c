@@ -154,7 +154,7 @@ TEST(test_qp_07a_send_with_immediate)
 }
 
 /* Inline bytes are taken when the request is posted: what is written over them later stays. */
-TEST(test_qp_05_qp_07a_inline_data_is_copied_at_posting)
+TEST(test_qp_07a_inline_data_is_copied_at_posting)
 {
 	struct pair p;
 	struct pair_end *a = &p.ends[0], *b = &p.ends[1];

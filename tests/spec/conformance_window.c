@@ -102,6 +102,140 @@ TEST(test_rkey_01_rkey_s2_any_size_and_alignment_to_the_byte)
 	pair_close(&p);
 }
 
+/* ---- MEM-04: both kinds of entry hold the same fields ---------------------------------------- */
+
+/* An entry of either kind, and the region that it is, or that it is bound to. */
+struct entry {
+	struct weft_pd *pd;
+	uint32_t tag, region;
+	bool is_window;
+};
+
+static void entry_open(struct entry *e, struct weft_pd *pd, const struct weft_region_options *o)
+{
+	struct weft_region_options base = *o;
+	struct weft_bind bind = {
+		.addr = o->va ? o->va : o->addr,
+		.length = o->length,
+		.rights = o->rights,
+		.is_one_touch = o->is_one_touch,
+	};
+
+	e->pd = pd;
+	if (e->is_window) {
+		base.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | ALL_REMOTE | WEFT_BIND;
+		base.is_one_touch = false;
+	}
+	MUST(weft_region_register(pd, &base, &e->region));
+	e->tag = e->region;
+	if (!e->is_window)
+		return;
+	bind.region_tag = e->region;
+	MUST(weft_window_alloc(pd, &bind.window_tag));
+	MUST(weft_window_bind(pd, &bind));
+	e->tag = bind.tag;
+}
+
+static void entry_close(struct entry *e)
+{
+	if (e->is_window)
+		MUST(weft_window_discard(e->pd, e->tag));
+	MUST(weft_region_deregister(e->pd, e->region));
+}
+
+/* Bounds, instance, rights, the valid bit: MEM-04a, c, e, f. */
+static void fields_are_held(struct pair_end *a, struct entry *e)
+{
+	struct pair_end *b = a->peer;
+	const struct weft_region_options o = {
+		.addr = b->addr + DST,
+		.length = 64,
+		.rights = WEFT_REMOTE_WRITE,
+	};
+
+	entry_open(e, b->pd, &o);
+	write_good(a, e->tag, DST, 64);
+	write_refused(a, e->tag, DST - 1, 64, WEFT_R_RANGE_BOUNDS);
+	write_refused(a, e->tag, DST + 1, 64, WEFT_R_RANGE_BOUNDS);
+	write_refused(a, e->tag ^ 1, DST, 64, WEFT_R_TAG_INSTANCE);
+	read_refused(a, e->tag, DST, 64, WEFT_R_RIGHT_REMOTE_READ);
+	entry_close(e);
+	write_refused(a, e->tag, DST, 64, WEFT_R_TAG_INVALID);
+}
+
+/* The domain and the one touch: MEM-04b, h. */
+static void domain_and_touch_are_held(struct pair_end *a, struct entry *e)
+{
+	struct pair_end *b = a->peer;
+	struct weft_region_options o = {
+		.addr = b->addr + DST,
+		.length = 64,
+		.rights = WEFT_REMOTE_WRITE,
+	};
+	struct weft_pd *other;
+
+	MUST(weft_pd_create(b->adapter, NULL, &other));
+	entry_open(e, other, &o);
+	write_refused(a, e->tag, DST, 64, WEFT_R_TAG_PD);
+	entry_close(e);
+	MUST(weft_pd_destroy(other));
+	o.is_one_touch = true;
+	entry_open(e, b->pd, &o);
+	write_good(a, e->tag, DST, 64);
+	write_refused(a, e->tag, DST, 64, WEFT_R_TAG_SPENT);
+	entry_close(e);
+}
+
+/* The translation: MEM-04k, l, m. */
+static void translation_is_held(struct pair_end *a, struct entry *e)
+{
+	enum { PAGE = 4096, LAST = DST, FIRST = DST + 4 * PAGE };
+	struct pair_end *b = a->peer;
+	const uint64_t pages[] = { b->addr + FIRST, b->addr + LAST };
+	const struct weft_page_list list = {
+		.pages = pages,
+		.count = 2,
+		.page_size_bytes = PAGE,
+		.first_offset = PAGE - 32,
+	};
+	const struct weft_region_options o = {
+		.va = 0x123456,
+		.length = 64,
+		.rights = WEFT_REMOTE_WRITE,
+		.pages = &list,
+	};
+	struct weft_sge s = end_seg(a, SRC, 64);
+	struct weft_send_wr wr = wr_make(WEFT_OP_WRITE, WRITE_ID, &s, 1);
+
+	pair_blank(a->pair);
+	end_fill(a, SRC, 64, 8);
+	entry_open(e, b->pd, &o);
+	wr.remote_tag = e->tag;
+	wr.remote_addr = o.va;
+	end_succeeds(a, &wr);
+	end_holds(b, FIRST + PAGE - 32, 32, 8);
+	for (uint64_t i = 0; i < 32; i++)
+		byte_holds(b, LAST + i, pattern(8, 32 + i));
+	end_is_blank(b, LAST + 32, 32);
+	entry_close(e);
+}
+
+TEST(test_mem_04_regions_and_windows_are_held_to_the_same_fields)
+{
+	for (int is_window = 0; is_window < 2; is_window++) {
+		struct entry e = { .is_window = is_window };
+		struct pair p;
+
+		pair_open(&p, NULL);
+		fields_are_held(&p.ends[0], &e);
+		domain_and_touch_are_held(&p.ends[0], &e);
+		translation_is_held(&p.ends[0], &e);
+		pair_close(&p);
+	}
+}
+
+/* ---- The verbs of keys ----------------------------------------------------------------------- */
+
 TEST(test_rkey_02a_allocate_until_the_table_is_full)
 {
 	enum { TAGS = 20 };

@@ -298,6 +298,15 @@ TEST(test_iba_10_5_datagrams_to_a_group)
 	bed_close(b);
 }
 
+TEST(test_iba_10_5_only_datagrams_join_groups)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_group group = { .address = { 239, 1, 2, 3 } };
+
+	EXPECT_EQ(ib_join(b->conn, &group), WEFT_R_WR_SERVICE);
+	bed_close(b);
+}
+
 /* A member that fails by what it gets leaves its groups; the others are served. */
 TEST(test_iba_10_5_a_member_that_fails)
 {

@@ -330,6 +330,7 @@ TEST(test_rc_01_spoofed_sources_are_not_heard)
 	struct ib_bed *b = open(WEFT_RC);
 	struct bed_way way = { .from = b->config.path.to };
 	struct iba_packet nak = peer_ack(iba_syndrome_nak(IBA_NAK_ACCESS), PSN_OURS, 0);
+	struct inet_end to;
 
 	bed_note(b);
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, 8);
@@ -341,6 +342,12 @@ TEST(test_rc_01_spoofed_sources_are_not_heard)
 		way.from.address[i / 8] ^= (uint8_t)(1 << i % 8);
 		EXPECT_EQ(bed_put_by(b, &way, good_write(b), data, 12), WEFT_R_IB_SOURCE);
 		EXPECT_EQ(bed_put_by(b, &way, nak, NULL, 0), WEFT_R_IB_SOURCE);
+		way.from = b->config.path.to;
+		to = b->config.path.from;
+		to.address[i / 8] ^= (uint8_t)(1 << i % 8);
+		way.to = &to;
+		EXPECT_EQ(bed_put_by(b, &way, good_write(b), data, 12), WEFT_R_IB_SOURCE);
+		way.to = NULL;
 	}
 	bed_silent(b);
 	bed_incomplete(b);

@@ -3,6 +3,9 @@
  * Memory that comes on demand: a packet asks for the memory of its own bytes and no more, however
  * long the message says that it is. Else one small packet of a peer would fill this host's memory.
  */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "ib_bed.h"
 
 enum { MTU = 256, P0 = PSN_PEERS, PACKETS = 8, LONG = BED_BYTES };
@@ -131,4 +134,50 @@ TEST(test_send_04_bytes_beside_some_on_demand_are_handed_over_once)
 	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, parts[0].tag));
 	MUST(space_destroy(ro.space));
 	bed_close(b);
+}
+
+/* ---- Whose memory it is ---------------------------------------------------------------------- */
+
+enum { HEADERS = 64 };
+
+/* The headers of a Write's packet, as this process sends it. */
+static void write_headers(uint8_t *headers)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	struct iba_packet p;
+
+	memset(headers, 0, HEADERS);
+	bed_post(b,
+		 (struct weft_send_wr){ .opcode = WEFT_OP_WRITE,
+					.id = 1,
+					.remote_addr = 0x5000,
+					.remote_tag = 0x77 },
+		 0, MTU);
+	p = bed_expect(b, IBA_WRITE_ONLY, PSN_OURS)->p;
+	REQUIRE(iba_encode(&p, headers) <= HEADERS);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(31), PSN_OURS, 1), NULL, 0));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+/* A request tells the peer an address and a key: another process sends the same bytes. */
+TEST(test_vmm_11_no_process_id_travels_in_a_request)
+{
+	uint8_t ours[HEADERS], theirs[HEADERS];
+	int ends[2], status;
+	pid_t child;
+
+	REQUIRE(pipe(ends) == 0);
+	child = fork();
+	REQUIRE(child >= 0);
+	if (child == 0) {
+		write_headers(theirs);
+		_exit(write(ends[1], theirs, HEADERS) != HEADERS);
+	}
+	write_headers(ours);
+	REQUIRE(read(ends[0], theirs, HEADERS) == HEADERS);
+	REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+	close(ends[0]);
+	close(ends[1]);
+	EXPECT_MEM(ours, theirs, HEADERS);
 }

@@ -512,6 +512,52 @@ TEST(test_rd_01_rd_04_messages_of_two_nodes_at_a_time_each_have_their_receive)
 	world_close();
 }
 
+/*
+ * RD-04: nodes number their queue pairs for themselves, so two senders may have one number. What
+ * came from which is in the completion: the same bytes came from both.
+ */
+TEST(test_rd_04_two_senders_of_one_number_are_told_apart_by_their_node)
+{
+	enum { ROUNDS = 20 };
+	const struct ib_ee_config k = ee_config();
+	uint32_t came[2] = { 0 }, ees[2];
+	struct weft_qp *from[2], *dest;
+
+	world_open(3, &(struct sim_faults){ .delay_max_ns = 3000, .delay_min_ns = 1000 });
+	for (int i = 0; i < 2; i++) {
+		MUST(ib_mesh_join(mesh, i, 2, &k));
+		from[i] = rd_open(i, Q_KEY, RDD);
+		ees[i] = ib_ee_number(ib_mesh_ee(mesh, 2, i));
+	}
+	dest = rd_open(2, Q_KEY, RDD);
+	REQUIRE(weft_qp_number(from[0]) == weft_qp_number(from[1]));
+	REQUIRE(ees[0] != ees[1]);
+	for (uint32_t n = 0; n < ROUNDS; n++) {
+		/* Of a Send and of a Write with immediate data; each of its own node's length. */
+		const enum weft_opcode opcode = n % 2 ? WEFT_OP_WRITE_IMM : WEFT_OP_SEND;
+
+		for (int i = 0; i < 2; i++) {
+			receive(2, dest, n, 0, 4000);
+			post(i, from[i], 2, dest, request(opcode, n, 1000 * (uint32_t)(i + 1)));
+		}
+		for (int i = 0; i < 2; i++) {
+			struct weft_completion c = take(nodes[2].recv_cq);
+			int node = c.src_ee_number == ees[0] ? 0 : 1;
+
+			EXPECT_EQ(c.status, WEFT_SUCCESS);
+			EXPECT_EQ(c.src_qp_number, weft_qp_number(from[0]));
+			REQUIRE(c.src_ee_number == ees[node]);
+			EXPECT_EQ(c.byte_count, 1000 * (uint32_t)(node + 1));
+			came[node]++;
+		}
+		for (int i = 0; i < 2; i++)
+			sent(i, n, WEFT_SUCCESS);
+	}
+	EXPECT_EQ(came[0], ROUNDS);
+	EXPECT_EQ(came[1], ROUNDS);
+	world_close();
+}
+
 /* Its message is on its way when the sender's queue pair goes: the receive serves the next. */
 TEST(test_rd_02_a_message_that_is_given_up_leaves_its_receive)
 {

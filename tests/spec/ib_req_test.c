@@ -419,10 +419,11 @@ TEST(test_rc_03_naks_end_the_request_that_they_name)
 	static const struct {
 		enum iba_nak nak;
 		enum weft_status status;
+		enum weft_reason reason;
 	} naks[] = {
-		{ IBA_NAK_INVALID, WEFT_ERR_REMOTE_REQUEST },
-		{ IBA_NAK_ACCESS, WEFT_ERR_REMOTE_ACCESS },
-		{ IBA_NAK_OPERATION, WEFT_ERR_REMOTE_OPERATION },
+		{ IBA_NAK_INVALID, WEFT_ERR_REMOTE_REQUEST, WEFT_R_IB_INVALID },
+		{ IBA_NAK_ACCESS, WEFT_ERR_REMOTE_ACCESS, WEFT_R_PEER_RIGHTS },
+		{ IBA_NAK_OPERATION, WEFT_ERR_REMOTE_OPERATION, WEFT_R_PEER_RECEIVE },
 	};
 
 	for (int i = 0; i < 3; i++) {
@@ -440,11 +441,37 @@ TEST(test_rc_03_naks_end_the_request_that_they_name)
 		EXPECT_EQ(bed_put(b, peer_ack(nak, psn(1), 1), NULL, 0), WEFT_OK);
 		bed_completed(b, 1, WEFT_SUCCESS);
 		bed_completed(b, 2, naks[i].status);
+		EXPECT_EQ(b->qp->reason, naks[i].reason);
 		bed_completed(b, 3, WEFT_ERR_FLUSHED);
 		EXPECT_EQ(b->qp->state, WEFT_QPS_ERROR);
 		bed_silent(b);
 		bed_close(b);
 	}
+}
+
+/* A Read whose answer needs more than half of all numbers; any Read, where none is agreed upon. */
+TEST(test_rc_02_reads_that_cannot_be_asked_for)
+{
+	static const enum weft_opcode reads[] = { WEFT_OP_READ, WEFT_OP_COMPARE_SWAP,
+						  WEFT_OP_FETCH_ADD };
+	struct ib_config config = bed_config();
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	struct weft_sge s = { (uintptr_t)b->memory, (MTU << 22) + 1, b->tag };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_READ, .sges = &s, .sge_count = 1 };
+	uint32_t posted;
+
+	EXPECT_EQ(qp_post_send(b->qp, &wr, 1, &posted), WEFT_R_WR_LENGTH);
+	bed_silent(b);
+	bed_close(b);
+	config.reads_out = 0;
+	b = bed_open(&config, WEFT_RC);
+	s = (struct weft_sge){ (uintptr_t)b->memory, 8, b->tag };
+	for (int i = 0; i < 3; i++) {
+		wr.opcode = reads[i];
+		EXPECT_EQ(qp_post_send(b->qp, &wr, 1, &posted), WEFT_R_READS_NONE);
+	}
+	bed_silent(b);
+	bed_close(b);
 }
 
 /* A gather list of more pieces than a packet's: they are copied together. */

@@ -2,6 +2,7 @@
 /* The responder of RC: what a peer may say, in and out of order, once and twice. */
 #include <string.h>
 
+#include "base/prng.h"
 #include "ib_bed.h"
 
 enum { P0 = PSN_PEERS, MTU = 256 };
@@ -40,6 +41,47 @@ TEST(test_rc_01_rc_02_a_send_of_three_packets)
 	bed_recv(b, 8, 100, 1000);
 	EXPECT_EQ(bed_expect(b, IBA_ACKNOWLEDGE, (P0 + 2) & IBA_PSN_MASK)->p.syndrome,
 		  iba_syndrome_ack(1));
+	bed_close(b);
+}
+
+/*
+ * AMB-35: every frame is acknowledged, and over IP one ACK acknowledges all up to its number.
+ * Frames that come together and ask have one ACK, of the latest of them; frames that do not ask
+ * have none of their own, and are in the next.
+ */
+TEST(test_rc_02_every_frame_is_in_an_acknowledgement)
+{
+	struct prng prng = { 35 };
+	uint32_t next = 0, acked = 0;
+	struct ib_bed *b = open();
+
+	while (next < 500) {
+		uint32_t burst = 1 + prng_below(&prng, 4);
+		bool is_asked = false;
+
+		b->is_batch = true;
+		for (uint32_t i = 0; i < burst; i++, next++) {
+			struct iba_packet p = peer_reth(b, IBA_WRITE_ONLY, P0 + next, 0, 8);
+
+			p.is_ack_requested = prng_below(&prng, 2) == 0;
+			is_asked |= p.is_ack_requested;
+			MUST(bed_put(b, p, data, 8));
+		}
+		b->is_batch = false;
+		bed_run(b);
+		if (is_asked) {
+			bed_expect_ack(b, 0, iba_psn_add(P0, next - 1));
+			acked = next;
+		}
+		bed_silent(b);
+	}
+	/* Asked by itself, a frame has its own. */
+	for (uint32_t end = next + 10; next < end; next++) {
+		MUST(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + next, 0, 8), data, 8));
+		bed_expect_ack(b, 0, iba_psn_add(P0, next));
+		acked = next + 1;
+	}
+	EXPECT_EQ(acked, next);
 	bed_close(b);
 }
 

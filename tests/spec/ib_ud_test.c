@@ -192,3 +192,20 @@ TEST(test_ud_01_iba_9_8_3_what_a_datagram_delivers)
 	bed_silent(b);
 	bed_close(b);
 }
+
+/* IBA 10.3.1.7: what comes in the state ERROR is dropped. */
+TEST(test_qp_14_iba_10_3_1_uc_and_ud_take_nothing_in_error)
+{
+	const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
+	struct ib_bed *b = bed_open(NULL, WEFT_UC);
+
+	MUST(qp_modify(b->qp, &error, WEFT_QP_STATE));
+	bed_note(b);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_WRITE_FIRST, P0), data, MTU), WEFT_R_QP_STATE);
+	bed_unchanged(b);
+	bed_close(b);
+	b = open_ud();
+	MUST(qp_modify(b->qp, &error, WEFT_QP_STATE));
+	EXPECT_EQ(bed_put(b, datagram(5), data, 8), WEFT_R_QP_STATE);
+	bed_close(b);
+}

@@ -72,16 +72,18 @@ static bool is_there(uint64_t addr, uint64_t length, bool is_written)
 static bool copy(void *to, const void *from, uint64_t length)
 {
 	the_bed.guarded += length;
-	memmove(to, from, length);
-	return true;
+	if (!the_bed.is_gone)
+		memmove(to, from, length);
+	return !the_bed.is_gone;
 }
 
 static bool run(const void *bytes, uint64_t length, void (*work)(void *), void *argument)
 {
 	(void)bytes;
 	the_bed.guarded += length;
-	work(argument);
-	return true;
+	if (!the_bed.is_gone)
+		work(argument);
+	return !the_bed.is_gone;
 }
 
 static const struct mem_guard guard = { .copy = copy, .run = run };

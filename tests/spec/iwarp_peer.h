@@ -78,6 +78,7 @@ struct iwarp_bed {
 	uint8_t *memory, *shadow;
 	uint32_t posted, completed;
 	uint64_t guarded; /* bytes that were accessed under guard */
+	bool is_gone;	  /* all memory of the program is missing */
 };
 
 struct iwarp_bed *bed_first(const struct setup *setup);

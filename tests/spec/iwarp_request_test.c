@@ -67,6 +67,44 @@ TEST(test_rfc5040_5_1_sends)
 	}
 }
 
+/*
+ * SEND-14, AMB-42: a request ends with its last byte that TCP takes, not before; its memory may
+ * then be used for something else, as what was taken does not change.
+ */
+TEST(test_send_14_rfc5040_5_5_a_request_ends_when_tcp_has_taken_it)
+{
+	static const uint32_t sizes[] = { 60, 700 };
+
+	for (int i = 0; i < 4; i++) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
+			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS),
+				 bytes = sizes[i / 2];
+			struct weft_send_wr wr = { .opcode = i % 2 ? WEFT_OP_WRITE : WEFT_OP_SEND };
+			struct weft_completion c;
+			const struct frame *f;
+			size_t taken = 0;
+
+			memcpy(payload, b->memory, bytes);
+			b->out_credit = 0;
+			MUST(post(b, &wr, tag, 0, bytes));
+			while (!bed_poll(b, &c)) {
+				REQUIRE(taken++ < bytes + 100);
+				b->out_credit = 1;
+				bed_move(b);
+			}
+			EXPECT_EQ(c.status, WEFT_SUCCESS);
+			EXPECT_EQ(b->out.length, taken);
+			memset(b->memory, 0x77, bytes);
+			b->out_credit = SIZE_MAX;
+			bed_move(b);
+			EXPECT_EQ(b->out.length, taken); /* nothing of it was left */
+			f = expect_frame(b, i % 2 ? RDMAP_WRITE : RDMAP_SEND);
+			EXPECT_EQ(f->bytes, bytes);
+			EXPECT_MEM(f->payload, payload, bytes);
+		}
+	}
+}
+
 /* In segments: offsets go up without a gap and the last one says so. */
 TEST(test_rfc5041_5_3_large_messages_in_segments)
 {
@@ -231,6 +269,7 @@ static void refuse_answer(const struct bad_answer *bad)
 TEST(test_rfc5040_5_4_answer_does_not_fit)
 {
 	refuse_answer(&(struct bad_answer){ .length = LARGE + 1 });
+	refuse_answer(&(struct bad_answer){ .length = LARGE + 1, .is_open = true });
 	refuse_answer(&(struct bad_answer){ .length = LARGE - 1 });
 	refuse_answer(&(struct bad_answer){ .length = 0 });
 	refuse_answer(&(struct bad_answer){ .length = LARGE, .is_open = true });
@@ -376,13 +415,23 @@ TEST(test_rfc7306_5_atomics)
 	}
 }
 
-enum bad_atomic { BAD_ID, BAD_MSN, BAD_SHORT, BAD_LONG, BAD_OPEN, BAD_NONE, BAD_KIND, BAD_COUNT };
+enum bad_atomic {
+	BAD_ID,
+	BAD_MSN,
+	BAD_SHORT,
+	BAD_EMPTY,
+	BAD_LONG,
+	BAD_OPEN,
+	BAD_NONE,
+	BAD_KIND,
+	BAD_COUNT
+};
 
 static struct stream_end atomic_end(enum bad_atomic bad)
 {
 	if (bad == BAD_MSN)
 		return (struct stream_end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP };
-	if (bad == BAD_SHORT || bad == BAD_LONG || bad == BAD_OPEN)
+	if (bad == BAD_SHORT || bad == BAD_EMPTY || bad == BAD_LONG || bad == BAD_OPEN)
 		return (struct stream_end){ WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP };
 	return (struct stream_end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP };
 }
@@ -409,7 +458,9 @@ TEST(test_rfc7306_5_atomic_answer_is_wrong)
 			h.msn += bad == BAD_MSN;
 			h.is_last = bad != BAD_OPEN;
 			peer_untagged(b, &h, body,
-				      (uint32_t)(12 + (bad == BAD_LONG) - (bad == BAD_SHORT)));
+				      bad == BAD_EMPTY ? 0
+						       : (uint32_t)(12 + (bad == BAD_LONG) -
+								    (bad == BAD_SHORT)));
 			expect_refused(b, &end);
 		}
 	}

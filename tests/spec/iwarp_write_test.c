@@ -399,7 +399,7 @@ TEST(test_rfc5044_4_4_bad_crc_small)
 /*
  * In the middle of a large message, which is received in place: what comes after is not looked at,
  * and nothing completes. Without markers its bytes are in the granted memory by then, and nowhere
- * else.
+ * else; with markers none of them is in memory (AMB-41).
  */
 TEST(test_iwarp_15_rfc5044_4_4_bad_crc_in_a_large_write)
 {
@@ -549,5 +549,36 @@ TEST(test_vmm_04_memory_of_the_program_is_accessed_under_guard)
 		b->guarded = 0;
 		write_both_ways(b, paged, LARGE);
 		EXPECT(b->guarded >= 2 * LARGE);
+	}
+}
+
+/*
+ * Missing memory that the peer named is out of its bounds; that of a receive is a local error
+ * (RFC 5040 section 4.8). The bytes come all at once: none are placed by the kernel.
+ */
+TEST(test_vmm_04_the_peer_is_told_of_missing_memory_that_it_named)
+{
+	enum { SMALL = 100 };
+
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, 0, LARGE, ALL_RIGHTS);
+
+		if (b->way != 0)
+			continue;
+		b->is_gone = true;
+		peer_write(b, tag, addr_of(b, 0), payload, SMALL);
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_MEMORY_GONE, { 1, 1, 1 }, HEADERS_DDP });
+	}
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, 0, LARGE, ALL_RIGHTS);
+
+		if (b->way != 0)
+			continue;
+		bed_receive(b, tag, 0, SMALL);
+		b->is_gone = true;
+		peer_send(b, RDMAP_SEND, 0, payload, SMALL);
+		expect_terminated(b, WEFT_R_MEMORY_GONE);
+		expect_completion(b, 1, WEFT_ERR_LOCAL_ACCESS, WEFT_R_MEMORY_GONE);
 	}
 }

@@ -11,10 +11,14 @@
  *	work    the same, but sends all the while, and has so many queue pairs that a report of
  *	        them fills no socket's buffer
  *	broken  only what the bad tag does, then stays
+ *	gone    sends from memory that it has protected, has unmapped some, then stays
  *	start   as story, the dialling end captured by the program itself to the file that is
  *	        the next argument
  */
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "seeing_side.h"
 
@@ -71,6 +75,27 @@ static void tell_story(struct seeing_side *near, struct seeing_side *far,
 		side_poll(near);
 }
 
+static void lose_memory(struct seeing_side *near)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+	struct weft_sge s = { .addr = (uintptr_t)memory, .length = SMALL };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &s, .sge_count = 1 };
+	const struct weft_region_options o = { .addr = s.addr,
+					       .length = 2 * page,
+					       .rights = WEFT_LOCAL_READ };
+
+	if (memory == MAP_FAILED)
+		abort();
+	MUST(weft_region_register(near->pd, &o, &s.tag));
+	if (mprotect(memory, page, PROT_NONE) != 0 || munmap(memory + page, page) != 0)
+		abort();
+	MUST(weft_qp_post_send(near->qp, &wr, 1, NULL));
+	while (!near->has_failed)
+		side_poll(near);
+}
+
 static void many_qps(struct seeing_side *s)
 {
 	struct weft_qp *one = s->qp;
@@ -103,6 +128,10 @@ int main(int argc, char **argv)
 	} else if (strcmp(mode, "broken") == 0) {
 		connect_both(&near, &far, listener);
 		bad_write(&near, &far);
+		stay(&near, &far, false, false);
+	} else if (strcmp(mode, "gone") == 0) {
+		connect_both(&near, &far, listener);
+		lose_memory(&near);
 		stay(&near, &far, false, false);
 	} else {
 		tell_story(&near, &far, listener);

@@ -436,6 +436,21 @@ def test_stat_tells_why_a_queue_pair_failed(place):
 
 
 @test
+def test_stat_tells_of_memory_that_went(place):
+    child = place.start("gone")
+    seen = stat(place, str(child.pid))
+    is_told = seen["memory_notices"] == "on"
+    yield from counter_faults(seen, {"memory_faults": 1, "memory_unmapped": int(is_told),
+                                     "memory_unwatched": 0 if is_told else seen["memory_unwatched"]})
+    near = seen["adapters"][0]
+    yield from counter_faults(near["queue_pairs"][0], {"state": "ERROR", "reason": "memory_gone"})
+    words = place.ask("stat", str(child.pid)).stdout
+    if not re.search(r"^  memory        1 accesses met missing pages, %d ranges unmapped" % is_told,
+                     words, re.M):
+        yield "not in words: " + words
+
+
+@test
 def test_stat_watches_to_the_end(place):
     child = place.start("work")
     watcher = subprocess.Popen([place.weft, "stat", "--json", "--watch", "0.1", str(child.pid)],
@@ -505,23 +520,61 @@ def test_stat_is_for_the_same_user_only(place):
         yield "no notification comes any more"
 
 
+def stat_of_played(place, said, *options):
+    """What `weft stat` makes of a report that this process sends: its status, output and complaint."""
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind("\0weft/%d" % os.getpid())
+        door.listen()
+        asker = subprocess.Popen([place.weft, "stat", *options, str(os.getpid())], text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        place.children.append(asker)
+        door.settimeout(PATIENCE_S)
+        with door.accept()[0] as s:
+            s.sendall(said)
+        out, err = asker.communicate(timeout=PATIENCE_S)
+    return asker.returncode, out, err
+
+
 @test
 def test_stat_of_one_that_ends_meanwhile_or_speaks_otherwise(place):
-    """It is played by this process."""
     for said, why in ((b"weft 1 pid=1\nadapter", "shows no counters"),
                       (b"weft 9\nend\n", "does not understand")):
-        with socket.socket(socket.AF_UNIX) as door:
-            door.bind("\0weft/%d" % os.getpid())
-            door.listen()
-            asker = subprocess.Popen([place.weft, "stat", str(os.getpid())], text=True,
-                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            place.children.append(asker)
-            door.settimeout(PATIENCE_S)
-            with door.accept()[0] as s:
-                s.sendall(said)
-            out, err = asker.communicate(timeout=PATIENCE_S)
-        if asker.returncode != 1 or out or err.count("\n") != 1 or why not in err:
-            yield "exit status %d: %s" % (asker.returncode, err)
+        status, out, err = stat_of_played(place, said)
+        if status != 1 or out or err.count("\n") != 1 or why not in err:
+            yield "exit status %d: %s" % (status, err)
+
+
+SPACE = (b"space mappings=7 has_pager=%d pins=1 pins_max=2 pinned_bytes=4096 pinned_bytes_max=8192 pinned=9 "
+         b"pinned_byte_ns=2500000000 bytes_handed=3 faults=5 page_waits=6 brought=4\n")
+PAGED = (b"weft 1 pid=1\nadapter number=1\nroce packets_in=1 dropped=2 kept_bytes=4096 kept_bytes_max=65536 "
+         b"kept_byte_ns=1500000000\ndrop reason=ib_icrc packets=2\n" + SPACE % 1 + SPACE % 0 +
+         b"qp number=010000 resent=0\nadapter number=2\nend\n")
+
+
+@test
+def test_send_s4_stat_shows_pins_faults_and_what_would_be_kept(place):
+    text = stat_of_played(place, PAGED)[1]
+    for line in (r"^ +not acknowledged 4096 bytes, at most 65536; 1\.500000 byte-seconds$",
+                 r"^  dropped       2 packets: 2 for ib_icrc$",
+                 r"^  space         7 mappings; pinned 4096 bytes in 1 pieces, at most 8192 in 2; 9 pieces so far, "
+                 r"2\.500000 byte-seconds$",
+                 r"^ +copied out 3 bytes; 5 faults, 4 pages brought back; 6 waits for pages of the process$",
+                 r"^ +copied out 3 bytes; 5 faults, 4 pages brought back; there is no pager; "
+                 r"6 waits for pages of the process$"):
+        if not re.search(line, text, re.M):
+            yield "not there: %s in %s" % (line, text)
+    paged, bare = json.loads(stat_of_played(place, PAGED, "--json")[1])["adapters"]
+    if [s["has_pager"] for s in paged["spaces"]] != [1, 0] or bare["spaces"] or \
+            paged["spaces"][0]["pinned_byte_ns"] != 2500000000 or paged["roce"]["kept_bytes_max"] != 65536 or \
+            paged["roce"]["drops"] != {"ib_icrc": 2} or len(paged["queue_pairs"]) != 1:
+        yield "%s" % [paged, bare]
+
+
+@test
+def test_stat_of_an_earlier_version_leaves_out_what_it_does_not_tell(place):
+    status, text, err = stat_of_played(place, b"weft 1 pid=1\nadapter number=1\nroce packets_in=1 dropped=0\nend\n")
+    if status or err or "not acknowledged" in text or "space" in text:
+        yield "exit status %d: %s%s" % (status, text, err)
 
 
 @test

@@ -262,7 +262,7 @@ const char *ibv_get_sysfs_path(void)
 	return path ? path : "/sys";
 }
 
-/* Of ours: what programs look for there is told as if they had it. */
+/* Files of our own devices, which programs look for there. */
 static int read_our_file(const char *path, char *text, size_t size)
 {
 	unsigned int mode;

@@ -68,9 +68,9 @@ static void roce_ops_init(struct verbs_context *v)
 }
 
 /* A port on the network for a RoCE device, which all contexts of the process share. */
-static enum weft_reason port_open(const struct device *d)
+static enum weft_reason port_open(const struct device *d, enum weft_policy policy)
 {
-	enum weft_reason r = engine_get();
+	enum weft_reason r = engine_get(policy);
 
 	if (r != WEFT_OK || d->kind != DEVICE_ROCE)
 		return r;
@@ -87,16 +87,18 @@ static enum weft_reason port_open(const struct device *d)
 static void say_refused(const struct device *d, enum weft_reason r)
 {
 	static atomic_bool is_reported[WEFT_REASON_COUNT];
+	const char *why = r == WEFT_R_BUSY
+				  ? "the process has devices open without the strict policy"
+				  : weft_reason_text(r);
 
 	if (!atomic_exchange(&is_reported[r], true))
-		say_anyway("%s cannot be opened: %s: %s", d->ibv.name, weft_reason_name(r),
-			   weft_reason_text(r));
+		say_anyway("%s cannot be opened: %s: %s", d->ibv.name, weft_reason_name(r), why);
 }
 
 /* Of contexts, counted. */
 static _Atomic uint64_t numbers = 1;
 
-struct context *context_open(struct device *device)
+struct context *context_open(struct device *device, enum weft_policy policy)
 {
 	struct context *c = calloc(1, sizeof(*c));
 	struct ibv_context *ibv;
@@ -113,7 +115,7 @@ struct context *context_open(struct device *device)
 		errno = error;
 		return NULL;
 	}
-	r = port_open(device);
+	r = port_open(device, policy);
 	if (r != WEFT_OK) {
 		say_refused(device, r);
 		teller_fini(&c->async);
@@ -140,7 +142,7 @@ struct context *context_open(struct device *device)
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	struct context *c = context_open(device_of(device));
+	struct context *c = context_open(device_of(device), WEFT_POLICY_OPEN);
 
 	return c ? &c->verbs.context : NULL;
 }

@@ -34,7 +34,8 @@ static inline struct context *context_of(struct ibv_context *c)
 	return CONTAINER_OF(c, struct context, verbs.context);
 }
 
-struct context *context_open(struct device *device);
+/* The adapter is under this policy, or a stricter one. NULL and errno. */
+struct context *context_open(struct device *device, enum weft_policy policy);
 
 /* A reference for an object that uses the context: programs may close the context first. */
 void context_get(struct ibv_context *context);

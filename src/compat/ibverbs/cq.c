@@ -313,6 +313,7 @@ static void wc_fill(const struct cq *cq, struct ibv_wc *wc, const struct weft_co
 		.qp_num = c->qp_number,
 		.src_qp = c->src_qp_number,
 		.wc_flags = wc_flags_of(c),
+		.slid = (uint16_t)c->src_ee_number,
 		.sl = wc_sl_of(c),
 	};
 	if (c->has_invalidated)
@@ -329,14 +330,15 @@ int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 
 	if (!cq->weft)
 		return 0;
-	if (atomic_load(&cq->is_loss_untold) && atomic_exchange(&cq->is_loss_untold, false))
+	if (atomic_load(&cq->is_overrun_unreported) &&
+	    atomic_exchange(&cq->is_overrun_unreported, false))
 		return -1;
 	while (done < count) {
 		uint32_t max = count - done < POLL_MAX ? (uint32_t)(count - done) : POLL_MAX, n;
 
 		if (weft_cq_poll(cq->weft, completions, max, &n) != WEFT_OK) {
 			/* What was taken before it must not be lost, too. */
-			atomic_store(&cq->is_loss_untold, done > 0);
+			atomic_store(&cq->is_overrun_unreported, done > 0);
 			return done > 0 ? done : -1;
 		}
 		for (uint32_t i = 0; i < n; i++)

@@ -36,8 +36,8 @@ struct cq {
 	uint32_t events_waiting, events_taken;
 	bool is_going; /* being destroyed: queues no more events */
 	struct async_record overrun;
-	uint32_t async_taken;	    /* guarded by ibv.mutex, as in the other objects */
-	atomic_bool is_loss_untold; /* an overrun that the next poll reports */
+	uint32_t async_taken;		   /* guarded by ibv.mutex, as in the other objects */
+	atomic_bool is_overrun_unreported; /* the next poll reports it */
 	/* Owned by the thread that polls with the iterators, from start_poll to end_poll. */
 	struct weft_completion current;
 };

@@ -88,13 +88,13 @@ static uint8_t read_sl(struct ibv_cq_ex *ex)
 	return wc_sl_of(&of(ex)->current);
 }
 
-/* What only InfiniBand's links have. */
+/* RoCE has no LIDs: of RD the number of the context, which tells the node as a LID would. */
 static uint32_t read_slid(struct ibv_cq_ex *ex)
 {
-	(void)ex;
-	return 0;
+	return (uint32_t)of(ex)->current.src_ee_number;
 }
 
+/* What only InfiniBand's links have. */
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
 	(void)ex;

@@ -384,7 +384,7 @@ static bool has_address(const struct ifaddrs *i, const struct sockaddr *address,
 static struct context *shared_context(struct device *d)
 {
 	if (!d->shared)
-		d->shared = context_open(d);
+		d->shared = context_open(d, WEFT_POLICY_OPEN);
 	if (d->shared)
 		d->shared->is_shared = true;
 	return d->shared;

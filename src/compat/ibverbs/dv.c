@@ -6,13 +6,16 @@
 
 #include <weft/weft_dv.h>
 
+#include "base/check.h"
 #include "base/reserved.h"
+#include "compat/ibverbs/context.h"
 #include "compat/ibverbs/device.h"
 #include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/memory.h"
 #include "compat/ibverbs/pd.h"
 #include "compat/ibverbs/post.h"
 #include "compat/ibverbs/qp.h"
+#include "compat/ibverbs/translate.h"
 
 bool weftdv_device_is_weft(struct ibv_device *device)
 {
@@ -104,6 +107,60 @@ int weftdv_qp_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_fl
 	return is_our_qp(qp) ? post(qp, &w) : EOPNOTSUPP;
 }
 
+/* ---- Failures and policy -------------------------------------------------------------------- */
+
+int weftdv_qp_drain_on_failure(struct ibv_qp *qp, bool is_drained)
+{
+	const struct weft_qp_attr attr = {
+		.on_failure = is_drained ? WEFT_FAIL_DRAIN : WEFT_FAIL_TERMINATE,
+	};
+
+	if (!is_our_qp(qp))
+		return EOPNOTSUPP;
+	return weftv_errno(weft_qp_modify(qp_of(qp)->weft, &attr, WEFT_QP_ON_FAILURE));
+}
+
+struct ibv_context *weftdv_device_open(struct ibv_device *device,
+				       const struct weftdv_device_attr *attr)
+{
+	struct context *c;
+
+	if (!device_is_ours(device))
+		errno = EOPNOTSUPP;
+	else
+		errno = attr && RESERVED_IS_ZERO(attr) ? 0 : EINVAL;
+	if (errno)
+		return NULL;
+	c = context_open(device_of(device),
+			 attr->is_strict ? WEFT_POLICY_STRICT : WEFT_POLICY_OPEN);
+	if (c && attr->is_served) {
+		enum weft_reason r = weft_adapter_serve(c->adapter, true);
+
+		if (r != WEFT_OK) {
+			context_put(&c->verbs.context);
+			return refused(r);
+		}
+	}
+	return c ? &c->verbs.context : NULL;
+}
+
+/* ---- Regions of the same memory ------------------------------------------------------------- */
+
+struct ibv_mr *weftdv_mr_share(struct ibv_pd *pd, struct ibv_mr *mr,
+			       const struct weftdv_share *share)
+{
+	uint64_t iova;
+
+	if (!pd || !is_ours(pd->context) || !mr || !is_ours(mr->context))
+		errno = EOPNOTSUPP;
+	else
+		errno = share && RESERVED_IS_ZERO(share) ? 0 : EINVAL;
+	if (errno)
+		return NULL;
+	iova = share->iova ? share->iova : CONTAINER_OF(mr, struct mr, ibv)->iova;
+	return mr_share(pd, mr, iova, share->access, share->is_one_touch);
+}
+
 /* ---- Registration --------------------------------------------------------------------------- */
 
 struct ibv_pd *weftdv_pd_alloc(struct ibv_context *context)
@@ -182,6 +239,13 @@ int weftdv_qp_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
 	};
 
 	return post_register(qp, reg, &w);
+}
+
+int weftdv_key_reserve(struct ibv_pd *pd, uint32_t *key)
+{
+	if (!pd || !is_ours(pd->context))
+		return EOPNOTSUPP;
+	return weftv_errno(weft_tag_reserve(pd_of(pd)->weft, key));
 }
 
 int weftdv_key_release(struct ibv_pd *pd, uint32_t key)

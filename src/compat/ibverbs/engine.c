@@ -9,11 +9,13 @@
 #include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/import.h"
 #include "compat/ibverbs/qp.h"
+#include "driver/observe/observe.h"
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_once_t once;
 	uint32_t users;
+	enum weft_policy policy; /* while there are users */
 	struct weft_adapter *_Atomic adapter;
 } engine = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
@@ -65,7 +67,7 @@ static void register_fork(void)
 	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
-enum weft_reason engine_get(void)
+static enum weft_reason open_adapter(enum weft_policy policy)
 {
 	const struct weft_adapter_options options = {
 		.tags_max = ENGINE_TAGS,
@@ -74,17 +76,36 @@ enum weft_reason engine_get(void)
 		.cqs_max = ENGINE_OBJECTS,
 		.srqs_max = ENGINE_OBJECTS,
 		.pds_max = ENGINE_OBJECTS,
+		.policy = policy,
 		.on_event = dispatch,
 	};
 	struct weft_adapter *adapter;
-	enum weft_reason r = WEFT_OK;
+	enum weft_reason r = weft_adapter_open(&options, &adapter);
 
-	pthread_mutex_lock(&engine.lock);
-	if (engine.users == 0) {
-		r = weft_adapter_open(&options, &adapter);
-		if (r == WEFT_OK)
-			atomic_store(&engine.adapter, adapter);
+	if (r == WEFT_OK && serve_wished()) {
+		r = weft_adapter_serve(adapter, true);
+		if (r != WEFT_OK)
+			(void)weft_adapter_close(adapter);
 	}
+	if (r != WEFT_OK)
+		return r;
+	atomic_store(&engine.adapter, adapter);
+	engine.policy = policy;
+	return WEFT_OK;
+}
+
+enum weft_reason engine_get(enum weft_policy policy)
+{
+	enum weft_policy wished;
+	enum weft_reason r = policy_wished(&wished);
+
+	if (r != WEFT_OK)
+		return r;
+	pthread_mutex_lock(&engine.lock);
+	if (engine.users == 0)
+		r = open_adapter(policy > wished ? policy : wished);
+	else if (policy > engine.policy)
+		r = WEFT_R_BUSY;
 	engine.users += r == WEFT_OK;
 	pthread_mutex_unlock(&engine.lock);
 	if (r == WEFT_OK)

@@ -10,6 +10,10 @@
 /* Limits: regions and windows; pages in page lists; objects of each other kind. */
 enum { ENGINE_TAGS = 1 << 18, ENGINE_TRANSLATIONS = 1 << 12, ENGINE_OBJECTS = 1 << 14 };
 
-/* Opens the adapter for one more context; every success needs an engine_put(). */
-enum weft_reason engine_get(void);
+/*
+ * Opens the adapter for one more context, under this policy or a stricter one, which the user may
+ * want (WEFT_POLICY). WEFT_R_BUSY: it is open, under a laxer one. Every success needs an
+ * engine_put().
+ */
+enum weft_reason engine_get(enum weft_policy policy);
 void engine_put(const struct weft_adapter *adapter);

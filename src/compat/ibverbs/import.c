@@ -153,7 +153,7 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	c = context_open(device);
+	c = context_open(device, WEFT_POLICY_OPEN);
 	if (!c)
 		return NULL;
 	offers_lock();

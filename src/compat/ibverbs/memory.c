@@ -101,8 +101,9 @@ int region_options(void *addr, size_t length, uint64_t iova, unsigned int access
 	return 0;
 }
 
-/* Without options: a null region. */
-static struct mr *mr_open(struct ibv_pd *pd, const struct weft_region_options *o)
+/* Without options: a null region. With another region: the memory of that. */
+static struct mr *mr_open(struct ibv_pd *pd, const struct weft_region_options *o,
+			  const struct ibv_mr *of)
 {
 	struct mr *mr = calloc(1, sizeof(*mr));
 	enum weft_reason r;
@@ -110,8 +111,12 @@ static struct mr *mr_open(struct ibv_pd *pd, const struct weft_region_options *o
 	if (!mr)
 		return refused(WEFT_R_NO_MEMORY);
 	mr->weft_pd = pd_of(pd)->weft;
-	r = o ? weft_region_register(mr->weft_pd, o, &mr->ibv.lkey)
-	      : weft_region_register_null(mr->weft_pd, &mr->ibv.lkey);
+	if (of)
+		r = weft_region_share(mr->weft_pd, of->lkey, o, &mr->ibv.lkey);
+	else if (o)
+		r = weft_region_register(mr->weft_pd, o, &mr->ibv.lkey);
+	else
+		r = weft_region_register_null(mr->weft_pd, &mr->ibv.lkey);
 	if (r != WEFT_OK) {
 		free(mr);
 		return refused(r);
@@ -122,6 +127,19 @@ static struct mr *mr_open(struct ibv_pd *pd, const struct weft_region_options *o
 	pd_get(pd);
 	offer_make(&mr->offer, OFFER_MR, pd->context, mr->ibv.handle);
 	return mr;
+}
+
+static struct ibv_mr *mr_note(struct mr *mr, void *addr, size_t length, uint64_t iova,
+			      unsigned int access)
+{
+	mr->memory = addr;
+	mr->length = length;
+	mr->iova = iova;
+	mr->access = access;
+	mr->ibv.rkey = mr->ibv.lkey;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	return &mr->ibv;
 }
 
 static struct ibv_mr *mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -135,23 +153,40 @@ static struct ibv_mr *mr_create(struct ibv_pd *pd, void *addr, size_t length, ui
 		errno = error;
 		return NULL;
 	}
-	mr = mr_open(pd, &o);
+	mr = mr_open(pd, &o, NULL);
+	return mr ? mr_note(mr, addr, length, iova, access) : NULL;
+}
+
+/* What is refused for a region anew is refused for a share. */
+struct ibv_mr *mr_share(struct ibv_pd *pd, struct ibv_mr *of, uint64_t iova, unsigned int access,
+			bool is_one_touch)
+{
+	const struct mr *old = CONTAINER_OF(of, struct mr, ibv);
+	struct weft_region_options o;
+	struct ibv_mr *shared;
+	struct mr *mr;
+
+	access |= old->access & IBV_ACCESS_ON_DEMAND;
+	errno = old->is_null ? EINVAL : region_options(old->memory, old->length, iova, access, &o);
+	if (errno)
+		return NULL;
+	o.is_one_touch = is_one_touch;
+	mr = mr_open(pd, &o, of);
 	if (!mr)
 		return NULL;
-	mr->memory = addr;
-	mr->length = length;
-	mr->iova = iova;
-	mr->access = access;
-	mr->ibv.rkey = mr->ibv.lkey;
-	mr->ibv.addr = addr;
-	mr->ibv.length = length;
-	return &mr->ibv;
+	shared = mr_note(mr, old->memory, old->length, iova, access);
+	shared->addr = of->addr;
+	shared->length = of->length; /* device memory may hide both */
+	mr->device_memory = old->device_memory;
+	if (mr->device_memory)
+		atomic_fetch_add(mr->device_memory, 1);
+	return shared;
 }
 
 /* man ibv_alloc_null_mr: it has the maximum length, and no key for peers. */
 struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
 {
-	struct mr *mr = mr_open(pd, NULL);
+	struct mr *mr = mr_open(pd, NULL, NULL);
 
 	if (!mr)
 		return NULL;

@@ -40,6 +40,13 @@ int rights_of(unsigned int access, uint32_t *rights);
 /* The same for a queue pair, where only remote rights count. */
 uint32_t qp_rights_of(unsigned int access);
 
+/*
+ * Registers the memory of a region again, over the same translation entries; either of them goes
+ * without the other. NULL and errno.
+ */
+struct ibv_mr *mr_share(struct ibv_pd *pd, struct ibv_mr *of, uint64_t iova, unsigned int access,
+			bool is_one_touch);
+
 /* Functions in the table of a context. */
 struct ibv_mr *alloc_null_mr(struct ibv_pd *pd);
 int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,

@@ -69,6 +69,13 @@ static void take_error(struct qp *qp, enum weft_reason reason)
 		async_raise(c, &qp->events[QP_LAST_WQE]);
 }
 
+/* SQE: the completion tells of it. The connection and the receive queue go on. */
+static void take_stopped(struct qp *qp, enum weft_reason reason)
+{
+	if (is_roce(qp->ibv.context))
+		take_roce_error(qp, reason);
+}
+
 static void take_drained(struct qp *qp)
 {
 	atomic_store(&qp->is_drained, true);
@@ -84,6 +91,10 @@ static void take_event(struct weftv_sink *sink, const struct weft_event *event)
 
 	switch (event->kind) {
 	case WEFT_EVENT_QP_ERROR:
+		if (event->state == WEFT_QPS_SQE) {
+			take_stopped(qp, event->reason);
+			return;
+		}
 		take_error(qp, event->reason);
 		break;
 	case WEFT_EVENT_QP_REFUSED:
@@ -232,6 +243,7 @@ static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 {
 	bool has_recvs = !qp->ibv.srq && !is_xrc(qp->ibv.qp_type);
 	uint32_t send_segments = at_least_one(cap->max_send_sge);
+	uint32_t send_max = at_least_one(cap->max_send_wr);
 	/* man ibv_create_qp: with a shared receive queue those of receiving are ignored. */
 	uint32_t recv_segments = has_recvs ? at_least_one(cap->max_recv_sge) : 1;
 	struct weft_qp_options o = {
@@ -241,11 +253,12 @@ static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 		.xrc_domain = qp->xrcd ? qp->xrcd->number : 0,
 		.srq = qp->ibv.srq ? srq_of(qp->ibv.srq)->weft : NULL,
 		.service = service_of(qp->ibv.qp_type),
-		.send_max = at_least_one(cap->max_send_wr),
+		.send_max = send_max,
 		.recv_max = has_recvs ? at_least_one(cap->max_recv_wr) : 1,
 		.sges_max = send_segments > recv_segments ? send_segments : recv_segments,
 		.inline_max_bytes = cap->max_inline_data,
-		.outstanding_max = READS_MAX,
+		/* Verbs bound what is answered alone, and by what is agreed later. */
+		.outstanding_max = send_max > READS_MAX ? send_max : READS_MAX,
 		.is_every_send_signalled = qp->sq_sig_all,
 		.context = &qp->sink,
 	};
@@ -488,10 +501,10 @@ static const enum ibv_qp_state states[WEFT_QPS_COUNT] = {
 };
 
 /*
- * The connection makes an iWARP queue pair operational, not the program. One that names RTR or RTS
- * on the way there, as for InfiniBand, is told yes: what it cannot do before it is refused there.
- * A program that drives the states itself begins when librdmacm told it of the other end's
- * response, and with INIT: by then the queue pair is operational.
+ * The connection makes an iWARP queue pair operational, not the program. A move to RTR or RTS on
+ * the way there, as for InfiniBand, succeeds: work that must wait for the connection is refused
+ * when it is posted. A program that drives the states itself begins with INIT after librdmacm has
+ * reported the peer's response: by then the queue pair is operational.
  */
 static bool is_for_the_connection(const struct qp *qp, enum weft_qp_state now,
 				  enum ibv_qp_state asked)
@@ -634,7 +647,7 @@ static void query_iwarp(struct qp *qp, struct ibv_qp_attr *attr)
 		.qp_access_flags = qp->access,
 		.cap = qp->cap,
 		.sq_draining = now.state == WEFT_QPS_SQD && now.send_queued > 0,
-		.max_rd_atomic = (uint8_t)now.outstanding_max,
+		.max_rd_atomic = READS_MAX,
 		.max_dest_rd_atomic = READS_MAX,
 		.port_num = 1,
 		.timeout = qp->timeout,
@@ -650,7 +663,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 {
 	struct qp *qp = qp_of(ibv);
 
-	(void)mask; /* everything is told that is known */
+	(void)mask; /* all known attributes are filled in */
 	if (is_roce(ibv->context))
 		qp_roce_query(qp, attr);
 	else

@@ -20,7 +20,7 @@
 
 static const char root[] = "/sys/class/infiniband";
 
-/* A file that is being told of. */
+/* A file whose text is being written. */
 struct file {
 	const struct device *device;
 	const char *name; /* what follows the device's folder */

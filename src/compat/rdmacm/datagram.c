@@ -33,7 +33,7 @@ static int datagram_connect(struct id *id, const struct rdma_conn_param *param)
 	return cm_error(reason);
 }
 
-/* The one who asked is told; here nothing follows. */
+/* Answers the SIDR request. No event follows here. */
 static int datagram_accept(struct id *id, const struct rdma_conn_param *param)
 {
 	struct weft_cm_id_offer offer = {

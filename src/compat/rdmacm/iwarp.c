@@ -124,7 +124,7 @@ static void set_ack_timeout(struct id *id)
 
 /* ---- Calls ---------------------------------------------------------------------------------- */
 
-/* What cannot be right is refused; what may be so elsewhere is told as an event. */
+/* Refuses wrong arguments; reports what depends on the network as an event. */
 static int dial(struct id *id, const struct weft_connect_options *options)
 {
 	struct weft_address to;
@@ -235,7 +235,7 @@ static int iwarp_establish(struct id *id)
 	return id_state(id) == ID_ESTABLISHED ? 0 : -EINVAL;
 }
 
-/* It will be told by itself. */
+/* rdma_notify() has nothing to add: the stream itself reports that it has begun. */
 static int iwarp_notify(struct id *id)
 {
 	(void)id;

@@ -32,7 +32,7 @@ void request_refuse(struct request request)
 	(void)weft_request_reject(request.stream, NULL);
 }
 
-/* A request becomes a note, to be told on its own. */
+/* Posts the request as a note of its own. */
 static void arrive(struct id *id, struct request request)
 {
 	struct note *note = calloc(1, sizeof(*note));
@@ -64,7 +64,7 @@ static bool next_request(struct id *id, struct request *request)
 
 /*
  * Once no request is left, a NOTE_LOOK posted meanwhile is of a request that was just taken, unless
- * `looks` has grown again. It is withdrawn, so that no thread is told of a request that is gone.
+ * `looks` has grown again. It is withdrawn, so that no thread looks for a request that is gone.
  */
 void listener_drain(struct id *id)
 {

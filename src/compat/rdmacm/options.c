@@ -24,7 +24,7 @@ static int set_before_bind(struct id *id, const void *value, size_t length, bool
 static int set_id_option(struct id *id, int name, const void *value, size_t length)
 {
 	switch (name) {
-	case RDMA_OPTION_ID_TOS: /* TCP is not told */
+	case RDMA_OPTION_ID_TOS: /* not passed on to TCP */
 		if (length != sizeof(id->tos))
 			return -EINVAL;
 		memcpy(&id->tos, value, sizeof(id->tos));

@@ -206,7 +206,7 @@ void rdma_destroy_qp(struct rdma_cm_id *rdma)
 	groups_detach(id);
 	rdma->qp = NULL;
 	if (!id->home->is_roce)
-		id_end(id); /* it is the end of a connection, too; RoCE's is told when it came */
+		id_end(id); /* the connection ends, too; on RoCE the cm_id reports that */
 	weftv_qp_set_sink(qp, NULL);
 	wire_detach(id);
 	id_unlock(id);

@@ -26,7 +26,7 @@ static struct kinds kinds_to_hold(const struct id *id, const struct sockaddr *ad
 
 /*
  * Where binding decides on no device. In Linux every address of loopback is as any address; here
- * loopback has devices, and a program that listens there at a port of its choice is told which.
+ * loopback has devices, and a program that listens there at a port of its choice gets one of them.
  * One that has no port either may only look which devices there are (libfabric does).
  */
 static bool is_undecided(const struct id *id, const struct sockaddr *address)
@@ -99,7 +99,7 @@ static int source_towards(const struct sockaddr *dst, struct sockaddr_storage *s
 	return r;
 }
 
-/* Finds out where from, and with which device. Whatever fails here is told as an event. */
+/* Finds the source address and the device. A failure is reported as an event. */
 static int find_route(struct id *id)
 {
 	struct rdma_addr *addr = &id->rdma.route.addr;

@@ -241,7 +241,7 @@ static int roce_reject(struct id *id, const void *private_data, uint8_t private_
 
 /* ---- Both ----------------------------------------------------------------------------------- */
 
-/* To Error, as Linux does it, but in order: the peer is not told of a failure. */
+/* To Error, as Linux does it, but in order: the peer sees no failure. */
 static void hang_up(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
@@ -302,8 +302,8 @@ static void roce_tell(struct id *id, struct taken *taken)
 }
 
 /*
- * The end of a connection is told by the cm_id, which ends with it. That of a queue pair
- * that is not connected yet is looked at behind the news: they may say that it was, before.
+ * The cm_id, which ends with its connection, reports the end. An error of a queue pair that is not
+ * connected yet is handled after the cm_id's news: these may say that it was connected before.
  */
 static void roce_hear(struct id *id, const struct weft_event *event)
 {

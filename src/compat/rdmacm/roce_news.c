@@ -79,11 +79,11 @@ static void reply(struct id *id, const struct weft_cm_id_news *news)
 	fail(id, RDMA_CM_EVENT_CONNECT_ERROR, r);
 }
 
-/* As Linux has it: the status of a no is the code that came with it. */
+/* As in Linux, the status of a rejection is the code that came with it. */
 static void end(struct id *id, const struct weft_cm_id_news *news)
 {
 	if (id_state(id) == ID_REQUESTED)
-		return; /* who accepts is told */
+		return; /* rdma_accept() will fail */
 	if (news->kind == WEFT_CM_REJECTED) {
 		id->talk.heard = *news;
 		fail(id, id_is_datagram(id) ? RDMA_CM_EVENT_UNREACHABLE : RDMA_CM_EVENT_REJECTED,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a queue pair of RoCE is told on its way to RTS: what the two ends have said. */
+/* Attributes of a RoCE queue pair on its way to RTS, from the CM messages of both ends. */
 #include <errno.h>
 #include <string.h>
 

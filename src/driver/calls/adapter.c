@@ -12,6 +12,7 @@
 #include "driver/sys/calls.h"
 #include "driver/sys/clock.h"
 #include "driver/sys/guard.h"
+#include "driver/sys/notice.h"
 #include "driver/sys/pages.h"
 #include "driver/sys/system_reason.h"
 
@@ -91,6 +92,8 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return WEFT_R_NO_MEMORY;
+	config.watch = notice_open();
+	config.pager = pager_init(a);
 	a->observed.core = &a->core;
 	a->observed.lock = &a->lock;
 	r = faults_open(&a->observed, &config.faults);
@@ -105,6 +108,7 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	}
 	if (r != WEFT_OK) {
 		faults_close(&a->observed);
+		notice_close(config.watch);
 		free(a);
 		return r;
 	}
@@ -119,9 +123,28 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	return WEFT_OK;
 }
 
+enum weft_reason weft_adapter_claim(struct weft_adapter *adapter, uint64_t *authority)
+{
+	uint64_t secret = 0;
+	enum weft_reason r;
+
+	if (!adapter || !authority)
+		return WEFT_R_NULL_ARGUMENT;
+	while (secret == 0) {
+		if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
+			return system_reason(errno);
+	}
+	r = adapter_claim(adapter_enter(adapter), secret);
+	adapter_leave(adapter);
+	if (r == WEFT_OK)
+		*authority = secret;
+	return r;
+}
+
 enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 {
 	bool had_net = false;
+	struct mem_watch *watch;
 	enum weft_reason r;
 
 	if (!adapter)
@@ -137,6 +160,8 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 		adapter->net = NULL;
 		had_net = true;
 	}
+	watch = adapter->core.mem.watch;
+	pager_stop(adapter);
 	r = adapter_fini(&adapter->core);
 	CHECK(r == WEFT_OK);
 	adapter_leave(adapter);
@@ -144,6 +169,7 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 		stat_remove(adapter);
 	fork_delist(adapter);
 	observe_close(&adapter->observed);
+	notice_close(watch);
 	guard_close();
 	if (adapter->event_fd >= 0)
 		call_close(adapter->event_fd);

@@ -53,6 +53,7 @@ static enum weft_reason create(struct weft_adapter *a, const struct weft_ee_opti
 		return r;
 	}
 	re->path = k.path;
+	re->to = o->path.to;
 	re->rdd = o->rdd;
 	event_source_init(&re->events, ib_ee_number(core), o->context);
 	*ee = ib_ee_handle(core);
@@ -132,6 +133,7 @@ enum weft_reason weft_ee_query(struct weft_ee *ee, struct weft_ee_attr *attr)
 		.peer_number = re->peer_number,
 		.rdd = re->rdd,
 		.reason = ib_ee_why(ib_ee_of(ee)),
+		.to = re->to,
 	};
 	adapter_leave(a);
 	return WEFT_OK;

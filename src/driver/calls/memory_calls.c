@@ -41,6 +41,7 @@ enum weft_reason weft_space_destroy(struct weft_space *space)
 /* Requests that wait for a page continue, or end. */
 static void leave_changed(struct weft_adapter *a)
 {
+	pager_forget_failures(a);
 	if (list_is_empty(&a->core.absent)) {
 		adapter_leave(a);
 		return;
@@ -217,12 +218,15 @@ enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_sge 
 		.tag = range->tag,
 		.pd = pd->number,
 		.kind = right == WEFT_LOCAL_WRITE ? MEM_LOCAL_WRITE : MEM_LOCAL_READ,
+		.can_wait = true,
 	};
 	a = enter_pd(pd);
 	if (right == 0)
 		r = mem_access_look(&a->core.mem, &access);
 	else
 		r = mem_access_check(&a->core.mem, &access, &grant);
+	if (r == WEFT_R_SPACE_UNMAPPED && mem_grant_is_paging(&grant))
+		r = WEFT_OK; /* the pager has begun */
 	adapter_leave(a);
 	return r;
 }

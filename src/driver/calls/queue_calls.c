@@ -134,8 +134,9 @@ enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *comple
 	if (!cq || !count || (max > 0 && !completions))
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter_cq(cq);
-	is_patient = a->net && net_is_patient(a->net);
-	look_for_more(a, cq, max);
+	is_patient = !adapter_is_served(a) && a->net && net_is_patient(a->net);
+	if (!adapter_is_served(a))
+		look_for_more(a, cq, max);
 	r = cq_poll(cq, completions, max, count);
 	adapter_leave(a);
 	if (is_patient && *count == 0)
@@ -256,10 +257,12 @@ enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 	return r;
 }
 
-/* Sends posted requests, unless they may wait for more. */
+/* Sends posted requests, unless they may wait for more or the adapter's thread sends them. */
 static void leave_posting(struct weft_adapter *a, const struct weft_qp *qp)
 {
-	if (qp->stream && a->net && progress_may_wait(a->net, send_queue_last_bytes(&qp->sq)))
+	if (adapter_is_served(a))
+		adapter_leave(a);
+	else if (qp->stream && a->net && progress_may_wait(a->net, send_queue_last_bytes(&qp->sq)))
 		adapter_leave(a);
 	else
 		adapter_leave_working(a);
@@ -300,7 +303,8 @@ static void leave_receiving(struct weft_adapter *a)
 {
 	bool is_waiting = a->net && a->net->is_waiting;
 
-	if (list_is_empty(&a->core.events) && (!has_work(a) || is_waiting))
+	if (adapter_is_served(a) ||
+	    (list_is_empty(&a->core.events) && (!has_work(a) || is_waiting)))
 		adapter_leave(a);
 	else
 		adapter_leave_working(a);

@@ -41,7 +41,7 @@ enum weft_reason weft_cq_wait(struct weft_cq *cq, int fd, uint64_t timeout_ns, b
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_of(cq->adapter);
 	adapter_enter(a);
-	r = net_get(a, &net);
+	r = adapter_is_served(a) ? WEFT_R_BUSY : net_get(a, &net);
 	now_ns = adapter_now_ns(a);
 	end_ns = deadline_after(now_ns, timeout_ns);
 	/* Send deferred requests: their completion by sending would make no descriptor ready. */
@@ -67,9 +67,24 @@ enum weft_reason weft_adapter_drive(struct weft_adapter *adapter, bool is_driven
 	if (!adapter)
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter);
-	r = net_get(adapter, &net);
+	r = adapter_is_served(adapter) ? WEFT_R_BUSY : net_get(adapter, &net);
 	if (r == WEFT_OK)
 		progress_lead(net, is_driven);
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_adapter_serve(struct weft_adapter *adapter, bool is_served)
+{
+	enum weft_reason r;
+	struct net *net;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	r = net_get(adapter, &net);
+	if (r == WEFT_OK)
+		r = progress_serve(net, is_served);
 	adapter_leave(adapter);
 	return r;
 }

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/check.h"
 #include "driver/loop/fork.h"
+#include "driver/loop/pager.h"
 #include "driver/observe/observe.h"
 #include "verbs/verbs.h"
 
@@ -32,6 +34,13 @@ struct host {
 };
 
 struct weft_adapter {
+	/*
+	 * While the adapter's thread serves (QP-16) every thread takes the lock by trying at first,
+	 * and says so in `entering`: to sleep for it, or to wake a thread that does, is a system
+	 * call. See adapter_lock_trying().
+	 */
+	atomic_bool is_served;
+	atomic_uint entering;
 	pthread_mutex_t lock;	  /* guards everything below; the only lock */
 	pthread_cond_t has_event; /* signalled when core.events may have become non-empty */
 	uint32_t waiters;	  /* threads in weft_event_next() */
@@ -44,6 +53,7 @@ struct weft_adapter {
 	const struct host *host;
 	void *world;	 /* of a simulated host */
 	struct net *net; /* NULL: no connection was ever made */
+	struct pager pager;
 	struct observed observed;
 	struct list fork_link; /* all open adapters; guarded by the lock of fork.c */
 	struct list stat_link; /* adapters with a network; guarded by the lock of stat.c */
@@ -71,11 +81,22 @@ static inline struct weft_adapter *adapter_of(struct adapter *core)
 	return CONTAINER_OF(core, struct weft_adapter, core);
 }
 
+/* Takes the lock: without a system call, unless its holder is kept from running for long. */
+void adapter_lock_trying(struct weft_adapter *a);
+
+static inline bool adapter_is_served(const struct weft_adapter *a)
+{
+	return atomic_load_explicit(&a->is_served, memory_order_relaxed);
+}
+
 static inline struct adapter *adapter_enter(struct weft_adapter *a)
 {
 	if (__builtin_expect(fork_is_child(), 0))
 		fork_notice();
-	pthread_mutex_lock(&a->lock);
+	if (adapter_is_served(a))
+		adapter_lock_trying(a);
+	else
+		pthread_mutex_lock(&a->lock);
 	if (a->core.trace)
 		(void)adapter_now_ns(a);
 	return &a->core;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "driver/loop/net.h"
+#include "driver/sys/notice.h"
 
 /*
  * How often exit() tries to take an adapter's lock. The holder may be the thread that called exit()
@@ -123,12 +124,14 @@ static void before_fork(void)
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
 		pthread_mutex_lock(&adapter_at(at)->lock);
 	observe_lock();
+	notice_lock();
 	process.part->lock();
 }
 
 static void after_fork(void)
 {
 	process.part->unlock();
+	notice_unlock();
 	observe_unlock();
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
 		pthread_mutex_unlock(&adapter_at(at)->lock);
@@ -141,6 +144,8 @@ static void forked(void)
 	observe_forget();
 	process.part->forget();
 	process.part->unlock();
+	notice_forget();
+	notice_unlock();
 	observe_unlock();
 	mark_process();
 	while (!list_is_empty(&process.adapters)) {
@@ -155,6 +160,7 @@ static void forked(void)
 		a->observed.recording = NULL;
 		a->core.trace = NULL;
 		a->core.mem.trace = NULL;
+		pager_abandon(a);
 		if (a->net)
 			net_abandon(a->net);
 		pthread_mutex_unlock(&a->lock);
@@ -174,6 +180,7 @@ void fork_notice(void)
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
 		lock_reset(&adapter_at(at)->lock);
 	observe_lock_reset();
+	notice_lock_reset();
 	process.part->lock_reset();
 	forked();
 }

@@ -221,6 +221,7 @@ void net_abandon(struct net *net)
 	net->epoll = -1;
 	net->state = PROGRESS_NONE;
 	net->is_abandoned = true;
+	atomic_store(&net->adapter->is_served, false);
 }
 
 /* ---- Which sockets are read ----------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 enum progress_state {
 	PROGRESS_NONE = 0,    /* there is no thread */
 	PROGRESS_WATCHING,    /* it sleeps in epoll_wait() and reads the sockets */
+	PROGRESS_SERVING,     /* it reads the sockets all the time, and does all of the work */
 	PROGRESS_STANDING_BY, /* the program polls; the thread checks now and then that it does */
 	PROGRESS_GUARDING,    /* the same; the thread sends deferred requests when polls stop */
 	PROGRESS_FOLLOWING,   /* the program itself sleeps on the sockets: progress_sleep() */
@@ -168,6 +169,9 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns);
 
 /* is_always: from now on a thread of the program always watches, and the adapter's thread idles. */
 void progress_lead(struct net *net, bool is_always);
+
+/* is_served: the adapter's thread does all of the work from now on. WEFT_R_BUSY: a program does. */
+enum weft_reason progress_serve(struct net *net, bool is_served);
 
 /* A deadline may have moved, or a thread waits for events: wakes the adapter's thread if needed. */
 void progress_notice(struct net *net);

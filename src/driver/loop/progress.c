@@ -53,7 +53,8 @@ enum { BURST_LONG = 16, BURST_MAX = 128, BURST_BYTES = 256 * 1024 };
 
 static const unsigned int moves[] = {
 	[PROGRESS_NONE] = MAY(WATCHING),
-	[PROGRESS_WATCHING] = MAY(STANDING_BY) | MAY(FOLLOWING) | MAY(STOPPING),
+	[PROGRESS_WATCHING] = MAY(SERVING) | MAY(STANDING_BY) | MAY(FOLLOWING) | MAY(STOPPING),
+	[PROGRESS_SERVING] = MAY(WATCHING) | MAY(STOPPING),
 	[PROGRESS_STANDING_BY] = MAY(WATCHING) | MAY(GUARDING) | MAY(FOLLOWING) | MAY(STOPPING),
 	[PROGRESS_GUARDING] = MAY(STANDING_BY) | MAY(STOPPING),
 	[PROGRESS_FOLLOWING] = MAY(WATCHING) | MAY(IDLE) | MAY(STOPPING),
@@ -276,6 +277,33 @@ static void follow(struct net *net)
 	net_hot_watch(net);
 }
 
+/* Turns in which the thread leaves the lock to threads that try to take it. */
+enum { LET_IN_MAX = 1000 };
+
+/*
+ * QP-16: the thread is the adapter. It never sleeps, so the program's threads need not wake it. It
+ * stays out of the lock while they try to get in, and yields the processor, which may be theirs.
+ */
+static void serve(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+
+	thread_move(net, PROGRESS_SERVING);
+	adapter_watch(a);
+	pthread_mutex_unlock(&a->lock);
+	sched_yield();
+	for (int i = 0; i < LET_IN_MAX && atomic_load(&a->entering) > 0; i++)
+		;
+	while (pthread_mutex_trylock(&a->lock) != 0)
+		;
+}
+
+static void serve_no_more(struct net *net)
+{
+	thread_move(net, PROGRESS_WATCHING);
+	net_hot_watch(net);
+}
+
 /* The kernel's struct sched_attr, whose header cannot be included beside the library's. */
 struct turns {
 	uint32_t size, policy;
@@ -313,6 +341,14 @@ static void *progress_run(void *context)
 
 		observe_tick(&a->observed);
 		guard_renew();
+		if (adapter_is_served(a)) {
+			if (net->state == PROGRESS_STANDING_BY)
+				standby_end(net, false);
+			serve(net);
+			continue;
+		}
+		if (net->state == PROGRESS_SERVING)
+			serve_no_more(net);
 		if (is_led_since(net, &then)) {
 			follow(net);
 			then = leading_now(net);
@@ -367,6 +403,8 @@ static void rouse(struct net *net)
 {
 	const uint64_t one = 1;
 
+	if (net->state == PROGRESS_SERVING)
+		return; /* it does not sleep */
 	if (progress_is_aside(net) && !net->is_led) {
 		pthread_cond_signal(&net->rouse);
 	} else if (!net->is_woken) {
@@ -480,6 +518,21 @@ void progress_lead(struct net *net, bool is_always)
 	pthread_cond_signal(&net->rouse);
 	if (net->state == PROGRESS_WATCHING)
 		rouse(net);
+}
+
+enum weft_reason progress_serve(struct net *net, bool is_served)
+{
+	struct weft_adapter *a = net->adapter;
+
+	if (is_served && (net->is_driven || net->is_led))
+		return WEFT_R_BUSY;
+	if (is_served && !adapter_is_served(a)) {
+		if (net->is_waiting)
+			adapter_work(a);
+		rouse(net);
+	}
+	atomic_store(&a->is_served, is_served);
+	return WEFT_OK;
 }
 
 void progress_stop(struct net *net)

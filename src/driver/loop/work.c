@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Progress of an adapter: the core and the network give each other work. */
+#include <sched.h>
+
 #include "driver/loop/net.h"
 #include "driver/sys/calls.h"
 
@@ -71,6 +73,26 @@ static void work(struct weft_adapter *a, bool can_wait)
 		pthread_cond_broadcast(&a->has_event);
 	if (a->net)
 		progress_notice(a->net);
+}
+
+/*
+ * Bounds of adapter_lock_trying(). Tries take several turns of the processor: a holder that runs
+ * at all has left by then.
+ */
+enum { TRIES_MAX = 1 << 22, YIELDS_MAX = 64 };
+
+void adapter_lock_trying(struct weft_adapter *a)
+{
+	uint32_t tries = 0;
+
+	atomic_fetch_add_explicit(&a->entering, 1, memory_order_relaxed);
+	for (; tries < TRIES_MAX + YIELDS_MAX && pthread_mutex_trylock(&a->lock) != 0; tries++) {
+		if (tries >= TRIES_MAX)
+			sched_yield();
+	}
+	if (tries == TRIES_MAX + YIELDS_MAX)
+		pthread_mutex_lock(&a->lock);
+	atomic_fetch_sub_explicit(&a->entering, 1, memory_order_relaxed);
 }
 
 void adapter_work(struct weft_adapter *a)

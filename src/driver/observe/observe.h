@@ -8,6 +8,7 @@
  *	log.c       prints a few of these events on stderr (WEFT_LOG)
  *	stat.c      counters for other processes (WEFT_STAT)
  *	faults.c    injected faults (WEFT_FAULTS)
+ *	policy.c    which policy the user wants (WEFT_POLICY), and who shall work (WEFT_SERVE)
  *
  * Each costs one test of a pointer when it is off.
  *
@@ -107,6 +108,25 @@ void faults_close(struct observed *o);
 /* At exit(): prints how many faults were injected. In a child of fork(): drops the counts. */
 void faults_tell(void);
 void faults_forget(void);
+
+/* ---- policy.c -------------------------------------------------------------------------------- */
+
+/* The policy of that name. False: there is none, and policy_unknown says so. */
+bool policy_named(const char *name, enum weft_policy *policy);
+extern const char policy_unknown[];
+
+/*
+ * What WEFT_POLICY says; else the open one. One that does not exist is reported once, and refused
+ * (WEFT_R_BAD_ARGUMENT): a program that was to be confined would not be.
+ */
+enum weft_reason policy_wished(enum weft_policy *policy);
+
+/* What `on` or `off` means. False: it is neither, and serve_unknown says so. */
+bool serve_named(const char *name, bool *is_served);
+extern const char serve_unknown[];
+
+/* Whether WEFT_SERVE asks for weft's thread to do all of the work: see weft_adapter_serve(). */
+bool serve_wished(void);
 
 /* ---- record.c ------------------------------------------------------------------------------- */
 

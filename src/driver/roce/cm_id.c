@@ -11,7 +11,7 @@
 #include "driver/sys/system_reason.h"
 
 /* The number of cm_ids: so many, and one for each queue pair, up to the agent's limit. */
-enum { BESIDE_QPS = 4096, CONVERSATIONS_MAX = 1 << 16 };
+enum { BESIDE_QPS = 4096, CM_IDS_MAX = 1 << 16 };
 
 static const uint64_t leave_after_ns = 1000 * 1000;
 static const uint64_t again_after_ns = 20 * 1000 * 1000;
@@ -22,7 +22,7 @@ static uint32_t cm_ids_max(const struct adapter *a)
 {
 	uint32_t max = BESIDE_QPS + a->qps.slots_max;
 
-	return max < CONVERSATIONS_MAX ? max : CONVERSATIONS_MAX;
+	return max < CM_IDS_MAX ? max : CM_IDS_MAX;
 }
 
 enum weft_reason cm_ids_open(struct roce *r)

@@ -270,6 +270,9 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 		.overruns = udp_overruns(r->udp),
 		.refused = r->refused,
 		.refused_for = r->refused_for,
+		.kept_bytes = port->kept_bytes,
+		.kept_bytes_max = port->kept_bytes_max,
+		.kept_byte_ns = port->kept_byte_ns,
 	};
 }
 

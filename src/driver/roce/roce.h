@@ -68,6 +68,7 @@ struct roce_conn {
 /* The driver's part of an end-to-end context: ib_ee_owner(). */
 struct roce_ee {
 	struct ib_path path;
+	struct weft_address to; /* as the program named it */
 	uint32_t rdd, peer_number;
 	struct udp_flow_ref flow_ref;
 	struct event_source events;

@@ -316,6 +316,8 @@ static bool send_ready(struct roce *r)
 		is_done = send_all(r, &batch);
 		if (!is_done)
 			keep_rest(r, &batch);
+		if (ib_port_has_pins(r->port)) /* whose time is counted */
+			(void)net_look_at_clock(r->net);
 		ib_port_sent(r->port, r->net->now_ns); /* the packets were sent, or copied */
 		if (!is_done)
 			break;

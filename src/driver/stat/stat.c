@@ -99,7 +99,7 @@ static char *report(size_t *length)
 		adapter_done(a);
 		if (is_open)
 			report_adapter(to, &seen);
-		free(seen.qps);
+		report_free(&seen);
 	}
 	report_end(to);
 	if (fclose(to) == 0)

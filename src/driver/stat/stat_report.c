@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "driver/sys/guard.h"
+#include "driver/sys/notice.h"
+
 /* ---- Looking -------------------------------------------------------------------------------- */
 
 static void look_at_roce(const struct weft_qp *qp, struct stat_qp *seen)
@@ -56,6 +59,26 @@ static uint32_t length_of(const struct list *l)
 	return n;
 }
 
+static bool look_at_spaces(struct weft_adapter *a, struct stat_adapter *seen)
+{
+	const struct list *spaces = &a->core.spaces;
+
+	seen->spaces = calloc(a->core.space_count + 1, sizeof(*seen->spaces));
+	if (!seen->spaces)
+		return false;
+	for (const struct list *at = spaces->next; at != spaces; at = at->next) {
+		const struct weft_space *s = CONTAINER_OF(at, struct weft_space, link);
+		struct stat_space *to = &seen->spaces[seen->space_count++];
+
+		to->mappings = s->mapping_count;
+		to->has_pager = s->paging->has_pager;
+		to->events_raised = s->paging->events_raised;
+		to->brought = s->paging->brought;
+		mem_pins_query(s->paging, adapter_now_ns(a), &to->pins);
+	}
+	return true;
+}
+
 bool report_look(struct weft_adapter *a, struct stat_adapter *seen)
 {
 	const struct id_table *qps = &a->core.qps;
@@ -78,7 +101,7 @@ bool report_look(struct weft_adapter *a, struct stat_adapter *seen)
 			seen->drops[i] = ib_port_dropped(roce->port, (enum weft_reason)i);
 	}
 	seen->qps = calloc(qps->used + 1, sizeof(*seen->qps));
-	if (!seen->qps)
+	if (!seen->qps || !look_at_spaces(a, seen))
 		return false;
 	for (uint32_t i = 0; i < qps->slots_max && seen->qp_count < qps->used; i++) {
 		struct stat_qp *qp = &seen->qps[seen->qp_count];
@@ -90,6 +113,12 @@ bool report_look(struct weft_adapter *a, struct stat_adapter *seen)
 		seen->qp_count++;
 	}
 	return true;
+}
+
+void report_free(struct stat_adapter *seen)
+{
+	free(seen->qps);
+	free(seen->spaces);
 }
 
 /* ---- Telling -------------------------------------------------------------------------------- */
@@ -117,7 +146,14 @@ static void tell_traffic(FILE *to, const struct weft_traffic *t)
 
 void report_begin(FILE *to)
 {
-	fprintf(to, "weft 1 version=%s pid=%ld program=", weft_version(), (long)getpid());
+	struct notice_counts notices;
+
+	notice_query(&notices);
+	fprintf(to, "weft 1 version=%s pid=%ld", weft_version(), (long)getpid());
+	tell(to, "memory_faults", guard_faults());
+	tell(to, "memory_unmapped", notices.unmapped);
+	tell(to, "memory_unwatched", notices.unwatched);
+	fprintf(to, " memory_notices=%s program=", notices.is_on ? "on" : "off");
 	for (const char *at = program_invocation_short_name; *at; at++)
 		fputc(isgraph((unsigned char)*at) ? *at : '_', to);
 	fputc('\n', to);
@@ -168,12 +204,34 @@ static void tell_roce(FILE *to, const struct stat_adapter *seen)
 	tell(to, "sent_away", n->sent_away);
 	tell(to, "overruns", n->overruns);
 	tell(to, "refused", n->refused);
-	fprintf(to, " refused_for=%s\n", weft_reason_name(n->refused_for));
+	fprintf(to, " refused_for=%s", weft_reason_name(n->refused_for));
+	tell(to, "kept_bytes", n->kept_bytes);
+	tell(to, "kept_bytes_max", n->kept_bytes_max);
+	tell(to, "kept_byte_ns", n->kept_byte_ns);
+	fputc('\n', to);
 	for (int i = 0; i < WEFT_REASON_COUNT; i++) {
 		if (seen->drops[i] > 0)
 			fprintf(to, "drop reason=%s packets=%" PRIu64 "\n",
 				weft_reason_name((enum weft_reason)i), seen->drops[i]);
 	}
+}
+
+static void tell_space(FILE *to, const struct stat_space *s)
+{
+	fputs("space", to);
+	tell(to, "mappings", s->mappings);
+	tell(to, "has_pager", s->has_pager);
+	tell(to, "pins", s->pins.count);
+	tell(to, "pins_max", s->pins.count_max);
+	tell(to, "pinned_bytes", s->pins.bytes);
+	tell(to, "pinned_bytes_max", s->pins.bytes_max);
+	tell(to, "pinned", s->pins.pinned);
+	tell(to, "pinned_byte_ns", s->pins.byte_ns);
+	tell(to, "bytes_handed", s->pins.bytes_handed);
+	tell(to, "faults", s->events_raised);
+	tell(to, "page_waits", s->pins.faults);
+	tell(to, "brought", s->brought);
+	fputc('\n', to);
 }
 
 static void tell_qp(FILE *to, const struct stat_qp *q)
@@ -219,6 +277,8 @@ void report_adapter(FILE *to, const struct stat_adapter *seen)
 	fputc('\n', to);
 	if (seen->has_roce)
 		tell_roce(to, seen);
+	for (uint32_t i = 0; i < seen->space_count; i++)
+		tell_space(to, &seen->spaces[i]);
 	for (uint32_t i = 0; i < seen->qp_count; i++)
 		tell_qp(to, &seen->qps[i]);
 }

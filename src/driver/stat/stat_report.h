@@ -3,10 +3,11 @@
  * The report that stat.c sends. The first word of a line names its kind, the others are
  * `key=value`. Values contain no space, except that of the last key of a line, `said`.
  *
- *	weft 1 version=... pid=... program=...
+ *	weft 1 version=... pid=... memory_faults=... ... program=...
  *	adapter number=... ...
  *	roce packets_in=... ...      of the adapter before it, if it uses RoCE
  *	drop reason=... packets=...  dropped packets, a line for each reason
+ *	space mappings=... ...       address spaces of the adapter, a line for each
  *	qp number=... ...            of the adapter before it
  *	end
  */
@@ -33,6 +34,14 @@ struct stat_qp {
 	struct qp_tally tally;
 };
 
+/* An address space that the program made. */
+struct stat_space {
+	uint32_t mappings;
+	bool has_pager;
+	struct weft_pins pins;
+	uint64_t events_raised, brought; /* see struct mem_paging */
+};
+
 struct stat_adapter {
 	uint32_t number, links, listeners;
 	struct weft_usage usage;
@@ -41,12 +50,14 @@ struct stat_adapter {
 	bool has_roce;
 	struct weft_roce_counts roce;
 	uint64_t drops[WEFT_REASON_COUNT];
-	uint32_t qp_count;
-	struct stat_qp *qps; /* to be freed */
+	uint32_t qp_count, space_count;
+	struct stat_qp *qps;
+	struct stat_space *spaces;
 };
 
-/* Copies the adapter's counters; its lock is held. False: out of memory. */
+/* Copies the adapter's counters; its lock is held. False: out of memory. Needs report_free(). */
 bool report_look(struct weft_adapter *a, struct stat_adapter *seen);
+void report_free(struct stat_adapter *seen);
 
 void report_begin(FILE *to);
 void report_adapter(FILE *to, const struct stat_adapter *seen);

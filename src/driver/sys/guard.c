@@ -25,6 +25,9 @@ static _Thread_local struct access *volatile current __attribute__((tls_model("i
 /* Whether this thread lets the signals through: blocked, a fault would end the process. */
 static _Thread_local bool is_open __attribute__((tls_model("initial-exec")));
 
+/* Accesses that were left because memory was missing. */
+static atomic_uint_fast64_t faults;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t users; /* guarded by the lock */
 
@@ -121,6 +124,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	if (a && info->si_code > 0 &&
 	    (is_part(at, a->first, a->length) || is_part(at, a->second, a->length))) {
 		current = NULL;
+		atomic_fetch_add(&faults, 1);
 		/* As a return would: a sanitizer blocks all signals while a handler runs. */
 		pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
 		longjmp(a->missing, 1);
@@ -175,6 +179,11 @@ void guard_renew(void)
 	if (users > 0)
 		install_all();
 	pthread_mutex_unlock(&lock);
+}
+
+uint64_t guard_faults(void)
+{
+	return atomic_load(&faults);
 }
 
 void guard_open(void)

@@ -5,9 +5,9 @@
  *
  * A handler of SIGSEGV and SIGBUS notices a missing page and leaves the access by a jump. While
  * all pages are there, that makes no system call. A copy by the kernel (process_vm_readv) would
- * make one for every packet, and userfaultfd reports neither mprotect() nor a truncated file. A
- * fault outside such an access, or at an address that is not part of it, goes to the handler that
- * the program installed before.
+ * make one for every packet, and userfaultfd (notice.h) reports neither mprotect() nor a truncated
+ * file. A fault outside such an access, or at an address that is not part of it, goes to the
+ * handler that the program installed before.
  */
 #pragma once
 
@@ -22,6 +22,9 @@ extern const struct mem_guard fault_guard;
 /* Installs the handlers, removes them: counted, one for each open adapter. */
 void guard_open(void);
 void guard_close(void);
+
+/* How many accesses of this process were left so far. */
+uint64_t guard_faults(void);
 
 /*
  * Installs them anew, if the program has installed its own since, which become the next to call.

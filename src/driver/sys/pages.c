@@ -36,6 +36,45 @@ bool pages_are_there(uint64_t addr, uint64_t length, bool is_written)
 	return populate(first, end + page - first, is_written) == 0;
 }
 
+enum { LOOK_PAGES = 256 };
+
+/* At most LOOK_PAGES of them. errno is unchanged. */
+static enum pages_state look_at_some(uintptr_t first, size_t count, size_t size)
+{
+	unsigned char in_core[LOOK_PAGES];
+	int error = errno, why = mincore((void *)first, count * size, in_core);
+	enum pages_state state = PAGES_RESIDENT;
+
+	errno = error;
+	if (why != 0)
+		return PAGES_UNMAPPED;
+	for (size_t i = 0; i < count; i++) {
+		if (!(in_core[i] & 1))
+			state = PAGES_AWAY;
+	}
+	return state;
+}
+
+enum pages_state pages_look(uint64_t addr, uint64_t length)
+{
+	uintptr_t size = page_size(), first = (uintptr_t)addr & -size;
+	uint64_t left = (((uintptr_t)addr + length - 1) & -size) / size - first / size + 1;
+	enum pages_state state = PAGES_RESIDENT;
+
+	if (addr + (length - 1) < addr)
+		return PAGES_UNMAPPED;
+	/* Bound: the pages of the range. */
+	while (left > 0 && state != PAGES_UNMAPPED) {
+		size_t count = left < LOOK_PAGES ? (size_t)left : LOOK_PAGES;
+		enum pages_state some = look_at_some(first, count, size);
+
+		state = some != PAGES_RESIDENT ? some : state;
+		first += count * size;
+		left -= count;
+	}
+	return state;
+}
+
 /* Kernels without MADV_POPULATE_ only know whether the page is mapped. */
 static bool is_page(uintptr_t page, bool is_written)
 {

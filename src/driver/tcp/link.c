@@ -252,21 +252,41 @@ static bool clip(struct link *link, struct span_list *l, bool is_outgoing)
 	return true;
 }
 
+/* All of it is what was registered, or of ours, at the same time. */
+static bool enter(struct mem_watch *w, const struct span_list *l)
+{
+	uint64_t before;
+
+	if (mem_watch_enter_same(w))
+		return true;
+	do {
+		before = atomic_load(w->changes);
+		for (uint32_t i = 0; i < l->count; i++) {
+			if (!mem_watch_enter(w, l->spans[i].bytes, l->spans[i].length))
+				return false;
+		}
+	} while (atomic_load(w->changes) != before);
+	return true;
+}
+
 /* One call that receives or sends. */
 static enum socket_result move(struct link *link, const struct span_list *l, size_t *n,
 			       bool is_outgoing)
 {
 	enum socket_result (*call)(int, const struct span_list *,
 				   size_t *) = is_outgoing ? socket_send : socket_recv;
+	struct mem_watch *watch = l->may_go ? link->net->adapter->core.mem.watch : NULL;
 	struct span_list clipped;
 	enum socket_result r;
 
-	if (!is_cut_off(link))
-		return call(link->watch.fd, l, n);
-	clipped = *l;
-	if (!clip(link, &clipped, is_outgoing))
-		return SOCKET_LOST;
-	r = call(link->watch.fd, &clipped, n);
+	if (is_cut_off(link)) {
+		clipped = *l;
+		if (!clip(link, &clipped, is_outgoing))
+			return SOCKET_LOST;
+		l = &clipped;
+	}
+	r = enter(watch, l) ? call(link->watch.fd, l, n) : SOCKET_MISSING;
+	mem_watch_leave(watch);
 	if (r == SOCKET_MOVED)
 		link->moved[is_outgoing] += *n;
 	return r;

@@ -115,7 +115,8 @@ static void settle_one(struct iwarp_world *w, uint32_t end, const struct iw_wr *
 		settle_closed(w, end, wr);
 }
 
-void iw_log_settle(struct iwarp_world *w, uint32_t end, uint32_t n)
+/* All requests of the end's log before n must have taken effect at the peer: checks that. */
+static void iw_log_settle(struct iwarp_world *w, uint32_t end, uint32_t n)
 {
 	struct iw_end *e = &w->ends[end];
 

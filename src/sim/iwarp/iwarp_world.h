@@ -279,9 +279,6 @@ void iw_memory_judge(struct iwarp_world *w, uint32_t p);
 /* iwarp_judge.c */
 void iw_poll(struct iwarp_world *w, uint32_t p);
 
-/* All requests of the end's log before n must have taken effect at the peer: checks that. */
-void iw_log_settle(struct iwarp_world *w, uint32_t end, uint32_t n);
-
 /* Permits the connection of this end to end for this reason. */
 void iw_allow(struct iwarp_world *w, uint32_t end, enum weft_reason reason);
 

@@ -272,7 +272,7 @@ void draw_bind(struct verbs_world *w, uint32_t p, struct weft_bind *bind)
 	bind->rights |= (uint32_t)WEFT_REMOTE_READ << draw(w, 3);
 }
 
-/* Binds without a queue. True: it was done. */
+/* Binds without a queue. True: it was done, and the model has it. */
 static bool bind_now(struct verbs_world *w, uint32_t p, struct weft_bind *bind)
 {
 	uint32_t pd = w->processes[p].pd->number;
@@ -284,7 +284,7 @@ static bool bind_now(struct verbs_world *w, uint32_t p, struct weft_bind *bind)
 	compare(w, r, is_allowed, "bind");
 	if (r == WEFT_OK && is_allowed)
 		model_bind(&w->model, bind, 0);
-	return r == WEFT_OK && bind->length > 0;
+	return r == WEFT_OK && is_allowed && bind->length > 0;
 }
 
 void act_bind(struct verbs_world *w, uint32_t p)

@@ -92,7 +92,8 @@ int queues_open(struct verbs_world *w, uint32_t p)
 	return 0;
 }
 
-void queue_stop(struct verbs_world *w, struct weft_qp *qp, bool is_destroyed)
+/* Ends a queue pair's work in the model when its owner resets or destroys it. */
+static void queue_stop(struct verbs_world *w, struct weft_qp *qp, bool is_destroyed)
 {
 	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
 	struct model_qp *mqp = model_of(w, qp);

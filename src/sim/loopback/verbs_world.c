@@ -41,7 +41,8 @@ static void process_prepare(struct verbs_world *w, uint32_t p)
 	}
 }
 
-int process_start(struct verbs_world *w, uint32_t p)
+/* Starts a process with fresh memory; ends it at once, like a killed one. */
+static int process_start(struct verbs_world *w, uint32_t p)
 {
 	struct process *proc = &w->processes[p];
 	struct model_process *mp = &w->model.processes[p];
@@ -92,7 +93,7 @@ static void kill_tags(struct verbs_world *w, uint32_t p, enum model_tag_kind kin
 	}
 }
 
-void process_kill(struct verbs_world *w, uint32_t p)
+static void process_kill(struct verbs_world *w, uint32_t p)
 {
 	struct process *proc = &w->processes[p];
 

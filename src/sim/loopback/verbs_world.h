@@ -91,10 +91,6 @@ static inline bool is_mischief(struct verbs_world *w)
 /* Passes new trace events to the model. */
 void verbs_observe(struct verbs_world *w);
 
-/* Starts a process with fresh memory; ends it at once, like a killed one. */
-int process_start(struct verbs_world *w, uint32_t p);
-void process_kill(struct verbs_world *w, uint32_t p);
-
 /* An advertisement came from another process. */
 void process_heard(struct verbs_world *w, uint32_t p, const struct weft_advert *advert);
 
@@ -117,7 +113,5 @@ void draw_region(struct verbs_world *w, uint32_t p, struct weft_region_options *
 void draw_bind(struct verbs_world *w, uint32_t p, struct weft_bind *bind);
 struct model_tag *draw_tag(struct verbs_world *w, uint32_t p, enum model_tag_kind kind);
 
-/* Ends a queue pair's work in the model when its owner resets or destroys it. */
-void queue_stop(struct verbs_world *w, struct weft_qp *qp, bool is_destroyed);
 int queues_open(struct verbs_world *w, uint32_t p);
 void queues_close(struct verbs_world *w, uint32_t p);

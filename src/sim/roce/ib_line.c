@@ -75,7 +75,6 @@ static bool end_open(struct ib_line *line, uint32_t i)
 		.send_max = o->send_max,
 		.recv_max = 2 * o->send_max,
 		.sges_max = 4,
-		.outstanding_max = o->reads,
 		.is_every_send_signalled = true,
 	};
 

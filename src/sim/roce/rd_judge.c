@@ -112,6 +112,12 @@ static void ended(struct roce_world *w, struct rd_actor *a, const struct weft_co
 
 /* ---- Receives ------------------------------------------------------------------------------- */
 
+/* RD-04: a node has one context towards each other. */
+static uint32_t context_towards(const struct rd_world *rd, uint32_t actor, uint32_t other)
+{
+	return ib_ee_number(ib_mesh_ee(rd->mesh, rd_node_of(actor), rd_node_of(other)));
+}
+
 /* A Send names its sender, and comes after those that the sender had sent before. */
 static void letter_judge(struct roce_world *w, struct rd_actor *a, const struct weft_completion *c)
 {
@@ -122,6 +128,7 @@ static void letter_judge(struct roce_world *w, struct rd_actor *a, const struct 
 
 	memcpy(&head, n->memory + at, sizeof(head));
 	if (head.from >= RD_ACTORS || c->src_qp_number != rd->actors[head.from].qp->number ||
+	    c->src_ee_number != context_towards(rd, a->index, head.from) ||
 	    !roce_node_holds(n, at, head.number, sizeof(head), c->byte_count)) {
 		roce_fail(w, "actor %u: a message is not what its sender sent", a->index);
 		return;

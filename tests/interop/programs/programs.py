@@ -20,11 +20,13 @@ import iser_cases
 import lammps_cases
 import libfabric_cases
 import perftest_cases
+import policy_cases
 import qemu_cases
 import roce_cases
 import roce_cm_cases
 import roce_fault_cases
 import sanitizers
+import serve_cases
 import ucx_cases
 import verbs_cases
 from runner import Runner
@@ -37,7 +39,7 @@ ROCE = [dataclasses.replace(case, name="roce_" + case.name, devices="roce_*", ne
         for case in fio_cases.CASES + iser_cases.CASES]
 CASES = (verbs_cases.CASES + IWARP + ROCE + libfabric_cases.CASES + roce_cases.CASES +
          roce_cm_cases.CASES + roce_fault_cases.CASES + ucx_cases.CASES + lammps_cases.CASES +
-         qemu_cases.CASES)
+         policy_cases.CASES + serve_cases.CASES + qemu_cases.CASES)
 
 
 def main():

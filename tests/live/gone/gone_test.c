@@ -2,20 +2,23 @@
 /*
  * VMM-04: memory that the program unmaps, protects or truncates while it is registered. The access
  * of a peer, or of the program's own request, fails with its reason; the program and every other
- * connection go on.
+ * connection go on. What the program maps there later is neither read nor written, until it is
+ * registered itself.
  */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "driver/sys/notice.h"
 #include "live/roce/roce_way.h"
 #include "live/verbs_fixture.h"
+#include "lone_pages.h"
 #include "own_network.h"
 
 /* ---- Memory that goes ----------------------------------------------------------------------- */
 
-enum { PAGES = 4, GONE_FROM = 2 };
+enum { PAGES = 4, GONE_FROM = 2, OLD_BYTE = 0x5a, NEW_BYTE = 0xc3 };
 
 struct patch {
 	uint8_t *memory;
@@ -25,22 +28,28 @@ struct patch {
 	void *elsewhere;
 };
 
+static uint32_t patch_register(const struct patch *p, struct weft_pd *pd)
+{
+	const struct weft_region_options o = {
+		.addr = (uintptr_t)p->memory,
+		.length = PAGES * p->page,
+		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ |
+			  WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC | WEFT_BIND,
+	};
+	uint32_t tag;
+
+	MUST(weft_region_register(pd, &o, &tag));
+	return tag;
+}
+
 static void patch_open(struct patch *p, struct weft_pd *pd)
 {
-	struct weft_region_options o = {
-		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ |
-			  WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC,
-	};
-
 	*p = (struct patch){ .page = (size_t)sysconf(_SC_PAGESIZE) };
 	p->file = memfd_create("weft", 0);
 	REQUIRE(p->file >= 0 && ftruncate(p->file, (off_t)(PAGES * p->page)) == 0);
-	p->memory = mmap(NULL, PAGES * p->page, PROT_READ | PROT_WRITE, MAP_SHARED, p->file, 0);
-	REQUIRE(p->memory != MAP_FAILED);
-	memset(p->memory, 0x5a, PAGES * p->page);
-	o.addr = (uintptr_t)p->memory;
-	o.length = PAGES * p->page;
-	MUST(weft_region_register(pd, &o, &p->tag));
+	p->memory = lone_map(PAGES * p->page, MAP_SHARED, p->file);
+	memset(p->memory, OLD_BYTE, PAGES * p->page);
+	p->tag = patch_register(p, pd);
 }
 
 static void patch_close(struct patch *p, struct weft_pd *pd)
@@ -88,14 +97,51 @@ static void truncate_file(struct patch *p)
 	REQUIRE(ftruncate(p->file, (off_t)(GONE_FROM * p->page)) == 0);
 }
 
+/* Other memory at the same addresses. */
+static void map_over(struct patch *p)
+{
+	REQUIRE(mmap(gone_at(p), gone_bytes(p), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == gone_at(p));
+	memset(gone_at(p), NEW_BYTE, gone_bytes(p));
+}
+
+static void map_anew(struct patch *p)
+{
+	unmap(p);
+	map_over(p);
+}
+
+static void map_after_move(struct patch *p)
+{
+	move_away(p);
+	map_over(p);
+}
+
+/* The same file at the same addresses: it is mapped by other means now. */
+static void map_back(struct patch *p)
+{
+	unmap(p);
+	memset(p->memory, OLD_BYTE, GONE_FROM * p->page);
+	REQUIRE(mmap(gone_at(p), gone_bytes(p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		     p->file, (off_t)(GONE_FROM * p->page)) == gone_at(p));
+	memset(gone_at(p), NEW_BYTE, gone_bytes(p));
+}
+
 static const struct way_to_go {
 	const char *name;
 	void (*go)(struct patch *p);
 	bool is_readable; /* still */
+	bool has_new;	  /* other memory is there */
 } ways[] = {
-	{ "unmapped", unmap, false },	       { "protected", protect, false },
-	{ "read-only", make_read_only, true }, { "moved away", move_away, false },
-	{ "truncated", truncate_file, false },
+	{ "unmapped", unmap, false, false },
+	{ "protected", protect, false, false },
+	{ "read-only", make_read_only, true, false },
+	{ "moved away", move_away, false, false },
+	{ "truncated", truncate_file, false, false },
+	{ "mapped over", map_over, false, true },
+	{ "unmapped and mapped anew", map_anew, false, true },
+	{ "moved away and mapped anew", map_after_move, false, true },
+	{ "unmapped and mapped back", map_back, false, true },
 };
 
 /* ---- Accesses ------------------------------------------------------------------------------- */
@@ -182,20 +228,6 @@ static void expect_steady(struct bench *b)
 	REQUIRE(node_take(b->steady_near.cq, &c) && c.id == 91);
 }
 
-/* The next completion of a queue, whatever its status. */
-static struct weft_completion next_of(struct weft_cq *cq)
-{
-	uint64_t end_ns = thread_now_ns() + PATIENCE_NS;
-	struct weft_completion c = { 0 };
-	bool has = false;
-
-	while (!has) {
-		REQUIRE(thread_now_ns() < end_ns);
-		REQUIRE(node_poll(cq, &c, &has));
-	}
-	return c;
-}
-
 /* The queue pair has failed, for this reason or for what its peer said. */
 static void expect_failed(struct weft_qp *qp, bool is_own)
 {
@@ -206,8 +238,52 @@ static void expect_failed(struct weft_qp *qp, bool is_own)
 		REQUIRE(thread_now_ns() < end_ns);
 		MUST(weft_qp_query(qp, &s));
 	} while (s.state != WEFT_QPS_ERROR);
-	EXPECT(!is_own || s.reason == WEFT_R_SPACE_MAPPING || s.reason == WEFT_R_SOURCE_GONE ||
-	       s.reason == WEFT_R_SINK_GONE);
+	if (is_own)
+		EXPECT_EQ(s.reason, WEFT_R_MEMORY_GONE);
+}
+
+/* By an event, with the reason. */
+static void expect_told(struct weft_adapter *adapter, struct weft_qp *qp)
+{
+	struct weft_event e = { 0 };
+	uint32_t number = weft_qp_number(qp);
+	bool has = true, is_told = false;
+
+	while (!is_told && has) {
+		MUST(weft_event_next(adapter, PATIENCE_NS, &e, &has));
+		is_told = has && e.number == number && e.reason == WEFT_R_MEMORY_GONE &&
+			  (e.kind == WEFT_EVENT_QP_REFUSED || e.kind == WEFT_EVENT_QP_ERROR);
+	}
+	EXPECT(is_told);
+}
+
+static bool has_byte(const uint8_t *bytes, size_t length, uint8_t wanted)
+{
+	return memchr(bytes, wanted, length) != NULL;
+}
+
+/* What was mapped later is as it was, and none of it has come across. */
+static void expect_untouched(struct bench *b, const struct patch *p)
+{
+	for (size_t i = 0; i < gone_bytes(p); i++)
+		MUST_EQ(gone_at(p)[i], NEW_BYTE);
+	EXPECT(!has_byte(b->near.node.memory, NODE_BYTES, NEW_BYTE));
+	EXPECT(!has_byte(b->far.node.memory, NODE_BYTES, NEW_BYTE));
+}
+
+/* Over TCP a Write or a Send has ended when it has left, or is flushed when the Terminate comes. */
+static void expect_status(enum transport transport, const struct access_kind *k,
+			  enum weft_status status)
+{
+	bool is_answered = k->opcode == WEFT_OP_READ || k->opcode == WEFT_OP_FETCH_ADD;
+
+	if (!k->is_far)
+		EXPECT_EQ(status, WEFT_ERR_LOCAL_ACCESS);
+	else if (transport == OVER_TCP && !is_answered)
+		EXPECT(status == WEFT_SUCCESS || status == WEFT_ERR_FLUSHED);
+	else
+		EXPECT_EQ(status,
+			  k->is_receive ? WEFT_ERR_REMOTE_OPERATION : WEFT_ERR_REMOTE_ACCESS);
 }
 
 static void run_case(struct bench *b, const struct way_to_go *way, const struct access_kind *k,
@@ -240,31 +316,31 @@ static void run_case(struct bench *b, const struct way_to_go *way, const struct 
 			1, NULL));
 	way->go(&p);
 	REQUIRE(node_post(near, &wr));
-	c = next_of(near->cq);
+	c = node_next(near->cq);
 	EXPECT_EQ(c.id, 7);
-	if (k->is_far)
-		EXPECT(c.status == WEFT_ERR_REMOTE_ACCESS ||
-		       c.status == WEFT_ERR_REMOTE_OPERATION ||
-		       (b->transport == OVER_TCP && c.status != WEFT_ERR_LOCAL_ACCESS));
-	else
-		EXPECT_EQ(c.status, WEFT_ERR_LOCAL_ACCESS);
+	expect_status(b->transport, k, c.status);
 	expect_failed(near->qp, !k->is_far);
 	if (k->is_receive)
-		EXPECT_EQ(next_of(far->cq).status, WEFT_ERR_LOCAL_ACCESS);
+		EXPECT_EQ(node_next(far->cq).status, WEFT_ERR_LOCAL_ACCESS);
 	if (k->is_far)
 		expect_failed(far->qp, true);
+	expect_told(k->is_far ? b->far.adapter : b->near.adapter, k->is_far ? far->qp : near->qp);
 	expect_steady(b);
+	if (way->has_new)
+		expect_untouched(b, &p);
 	patch_close(&p, k->is_far ? far->pd : near->pd);
 	node_close(near, NULL);
 	node_close(far, NULL);
 }
 
-static void run_all(enum transport transport)
+static void run_all(enum transport transport, bool has_new)
 {
 	static struct bench b;
 
 	bench_open(&b, transport);
 	for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+		if (ways[w].has_new != has_new)
+			continue;
 		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 			if (ways[w].is_readable && !kinds[k].is_write)
 				continue;
@@ -281,7 +357,7 @@ static void run_all(enum transport transport)
 
 TEST(test_vmm_04_memory_that_goes_over_tcp)
 {
-	run_all(OVER_TCP);
+	run_all(OVER_TCP, false);
 }
 
 TEST(test_vmm_04_memory_that_goes_over_udp)
@@ -290,10 +366,61 @@ TEST(test_vmm_04_memory_that_goes_over_udp)
 
 	if (why_not)
 		SKIP(why_not);
-	run_all(OVER_UDP);
+	run_all(OVER_UDP, false);
 }
 
 TEST(test_vmm_04_memory_that_goes_in_one_process)
 {
-	run_all(IN_PROCESS);
+	run_all(IN_PROCESS, false);
+}
+
+/* ---- Memory mapped later -------------------------------------------------------------------- */
+
+/* Why the kernel does not tell what is unmapped; NULL: it does. */
+static const char *why_no_notices(void)
+{
+	struct weft_adapter *adapter;
+	struct notice_counts counts;
+	struct weft_pd *pd;
+	struct patch p;
+
+	MUST(weft_adapter_open(NULL, &adapter));
+	MUST(weft_pd_create(adapter, NULL, &pd));
+	patch_open(&p, pd);
+	notice_query(&counts);
+	patch_close(&p, pd);
+	MUST(weft_pd_destroy(pd));
+	MUST(weft_adapter_close(adapter));
+	if (!counts.is_on)
+		return "this kernel lets this process have no userfaultfd that tells of unmapped memory";
+	return counts.unwatched > 0 ? "this kernel does not watch shared memory" : NULL;
+}
+
+TEST(test_vmm_04_memory_mapped_later_is_not_reached_over_tcp)
+{
+	const char *why_not = why_no_notices();
+
+	if (why_not)
+		SKIP(why_not);
+	run_all(OVER_TCP, true);
+}
+
+TEST(test_vmm_04_memory_mapped_later_is_not_reached_over_udp)
+{
+	const char *why_not = why_no_notices();
+
+	if (!why_not)
+		why_not = own_network_enter();
+	if (why_not)
+		SKIP(why_not);
+	run_all(OVER_UDP, true);
+}
+
+TEST(test_vmm_04_memory_mapped_later_is_not_reached_in_one_process)
+{
+	const char *why_not = why_no_notices();
+
+	if (why_not)
+		SKIP(why_not);
+	run_all(IN_PROCESS, true);
 }

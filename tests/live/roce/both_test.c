@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One adapter that speaks over TCP and over UDP at a time. */
+/* One adapter that speaks over TCP and over UDP at a time, beside plain sockets. */
+#include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "driver/roce/roce.h"
 #include "live/roce/roce_way.h"
@@ -105,6 +109,157 @@ TEST(test_ipt_01_rc_01_rdma_over_tcp_and_udp_of_one_adapter)
 		MUST(weft_qp_destroy(rc[i]));
 		MUST(weft_qp_destroy(ud[i]));
 	}
+	tcp_end_close(&ends[0]);
+	tcp_end_close(&ends[1]);
+}
+
+/* ---- Plain TCP and UDP ---------------------------------------------------------------------- */
+
+/* Two services of the host that know nothing of RDMA, each with a client. */
+struct plain {
+	int listener, tcp[2], udp[2];
+	uint16_t tcp_port, udp_port;
+};
+
+static struct sockaddr_in at_port(uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
+
+/* Bound there (0: anywhere); -1 and errno if the port is taken. */
+static int plain_socket(int type, uint16_t *port)
+{
+	struct sockaddr_in at = at_port(*port);
+	socklen_t length = sizeof(at);
+	int fd = socket(AF_INET, type, 0);
+
+	REQUIRE(fd >= 0);
+	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) != 0) {
+		close(fd);
+		return -1;
+	}
+	REQUIRE(getsockname(fd, (struct sockaddr *)&at, &length) == 0);
+	*port = ntohs(at.sin_port);
+	return fd;
+}
+
+static void plain_connect(int fd, uint16_t port)
+{
+	const struct sockaddr_in to = at_port(port);
+
+	REQUIRE(connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0);
+}
+
+/* UDP at the very number that RDMA over TCP listens at: each transport has ports of its own. */
+static void plain_open(struct plain *p, uint16_t number)
+{
+	uint16_t any = 0;
+
+	p->tcp_port = 0;
+	p->udp_port = number;
+	p->listener = plain_socket(SOCK_STREAM, &p->tcp_port);
+	REQUIRE(p->listener >= 0 && listen(p->listener, 4) == 0);
+	p->tcp[0] = plain_socket(SOCK_STREAM, &any);
+	plain_connect(p->tcp[0], p->tcp_port);
+	p->tcp[1] = accept(p->listener, NULL, NULL);
+	any = 0;
+	p->udp[0] = plain_socket(SOCK_DGRAM, &any);
+	p->udp[1] = plain_socket(SOCK_DGRAM, &p->udp_port);
+	REQUIRE(p->tcp[1] >= 0 && p->udp[0] >= 0 && p->udp[1] >= 0);
+	plain_connect(p->udp[0], p->udp_port);
+}
+
+static void plain_close(struct plain *p)
+{
+	close(p->listener);
+	for (int i = 0; i < 2; i++) {
+		close(p->tcp[i]);
+		close(p->udp[i]);
+	}
+}
+
+static void plain_move(const int ends[2], uint8_t value)
+{
+	uint8_t out[600], in[600];
+
+	memset(out, value, sizeof(out));
+	REQUIRE(send(ends[0], out, sizeof(out), 0) == (ssize_t)sizeof(out));
+	REQUIRE(recv(ends[1], in, sizeof(in), MSG_WAITALL) == (ssize_t)sizeof(in));
+	EXPECT_MEM(in, out, sizeof(in));
+}
+
+/* One space of ports: what has one is had by no other, whichever of the two came first. */
+static void expect_one_port_space(const struct plain *p, const struct tcp_end *far)
+{
+	const struct weft_address taken = { .family = 4,
+					    .ip = { 127, 0, 0, 1 },
+					    .port = p->tcp_port };
+	struct weft_listener *listener;
+	uint16_t port = far->at.port;
+
+	EXPECT_EQ(plain_socket(SOCK_STREAM, &port), -1);
+	EXPECT_EQ(errno, EADDRINUSE);
+	EXPECT_EQ(weft_listener_open(far->adapter, &taken, NULL, &listener), WEFT_R_ADDRESS_IN_USE);
+}
+
+/* An end that meets the other kind is refused, and all else goes on. */
+static void expect_kinds_apart(const struct plain *p, const struct tcp_end *far,
+			       struct weft_qp *spare)
+{
+	const struct weft_address plain_at = { .family = 4,
+					       .ip = { 127, 0, 0, 1 },
+					       .port = p->tcp_port };
+	static const char hello[] = "GET / HTTP/1.0\r\n\r\n";
+	uint16_t any = 0;
+	uint8_t byte[20];
+	int fd = plain_socket(SOCK_STREAM, &any), met;
+
+	plain_connect(fd, far->at.port);
+	REQUIRE(send(fd, hello, sizeof(hello), MSG_NOSIGNAL) == (ssize_t)sizeof(hello));
+	EXPECT(recv(fd, byte, 1, 0) <= 0); /* closed or reset */
+	close(fd);
+	MUST(weft_qp_dial(spare, &plain_at, NULL));
+	met = accept(p->listener, NULL, NULL);
+	REQUIRE(met >= 0);
+	REQUIRE(recv(met, byte, sizeof(byte), MSG_WAITALL) == (ssize_t)sizeof(byte));
+	EXPECT_MEM(byte, "MPA ID Req Frame", 16); /* bytes, as any others, to a plain service */
+	close(met);
+}
+
+TEST(test_ipt_01_plain_tcp_and_udp_beside_rdma_over_both)
+{
+	const char *why_not = own_network_enter();
+	struct weft_qp *rc[2], *spare;
+	struct tcp_end ends[2];
+	struct plain plain;
+
+	if (why_not)
+		SKIP(why_not);
+	for (int i = 0; i < 2; i++) {
+		tcp_end_open(&ends[i]);
+		MUST(weft_roce_open(ends[i].adapter));
+		rc[i] = qp_open(&ends[i], WEFT_RC);
+	}
+	plain_open(&plain, ends[1].at.port);
+	tcp_ends_connect(&ends[0], &ends[1], NULL);
+	roce_start_both(rc[0], rc[1]);
+	for (uint8_t i = 1; i < 12; i += 4) {
+		write_by(ends[0].node.qp, &ends[0], &ends[1], i);
+		plain_move(plain.tcp, i);
+		write_by(rc[0], &ends[0], &ends[1], (uint8_t)(i + 1));
+		plain_move(plain.udp, i);
+		if (i > 1)
+			continue;
+		expect_one_port_space(&plain, &ends[1]);
+		spare = qp_open(&ends[0], WEFT_RC);
+		expect_kinds_apart(&plain, &ends[1], spare);
+		MUST(weft_qp_destroy(spare));
+	}
+	plain_close(&plain);
+	for (int i = 0; i < 2; i++)
+		MUST(weft_qp_destroy(rc[i]));
 	tcp_end_close(&ends[0]);
 	tcp_end_close(&ends[1]);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What lies in a socket of RoCE when a deadline passes has come in time; what a program is told. */
 #include <arpa/inet.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include "own_network.h"
 #include "udp_look.h"
 
-enum { PAIRS = 3, LOOKS_MAX = 100000, UNUSED_QPN = 0xff0042 };
+enum { SLOTS = 254, PAIRS = 3, LOOKS_MAX = 100000, UNUSED_QPN = 0xff0042 };
 
 static struct weft_adapter *a, *b;
 static struct node nodes_a[PAIRS], nodes_b[PAIRS];
@@ -169,6 +170,51 @@ TEST(test_roce_a_queue_pair_that_was_never_connected_has_no_traffic)
 	EXPECT_EQ(weft_qp_traffic(n.qp, &t), WEFT_R_QP_UNCONNECTED);
 	node_close(&n, NULL);
 	MUST(weft_adapter_close(a));
+}
+
+/* Its number is of another slot: packets to it would find another adapter, or none. */
+TEST(test_roce_a_queue_pair_of_before_the_port_is_refused)
+{
+	const struct weft_roce_attr way = roce_way(UNUSED_QPN);
+	const char *why_not = own_network_enter();
+
+	if (why_not)
+		SKIP(why_not);
+	b = roce_adapter_open(); /* it takes the first slot */
+	MUST(weft_adapter_open(NULL, &a));
+	node_open(a, &nodes_a[0], NULL);
+	MUST(weft_roce_open(a));
+	node_open(a, &nodes_a[1], &nodes_a[0]);
+	EXPECT_EQ(weft_qp_to_rtr(nodes_a[0].qp, &way), WEFT_R_QP_SLOT);
+	EXPECT_EQ(weft_qp_to_rtr(nodes_a[1].qp, &way), WEFT_OK);
+	node_close(&nodes_a[1], &nodes_a[0]);
+	node_close(&nodes_a[0], NULL);
+	MUST(weft_adapter_close(a));
+	MUST(weft_adapter_close(b));
+}
+
+/* The slots of a host are 254, and an adapter that is closed gives its slot back. */
+TEST(test_roce_more_adapters_than_slots_are_refused)
+{
+	static struct weft_adapter *all[SLOTS + 1];
+	const char *why_not = own_network_enter();
+	struct rlimit before, most;
+
+	if (why_not)
+		SKIP(why_not);
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	most = before;
+	most.rlim_cur = most.rlim_max;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &most) == 0);
+	for (int i = 0; i <= SLOTS; i++) {
+		MUST(weft_adapter_open(NULL, &all[i]));
+		EXPECT_EQ(weft_roce_open(all[i]), i < SLOTS ? WEFT_OK : WEFT_R_ROCE_SLOTS);
+	}
+	MUST(weft_adapter_close(all[0]));
+	EXPECT_EQ(weft_roce_open(all[SLOTS]), WEFT_OK);
+	for (int i = 1; i <= SLOTS; i++)
+		MUST(weft_adapter_close(all[i]));
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
 /* A rate-limited sender continues when its time has come, without input from the peer. */

@@ -6,9 +6,11 @@
 #include <linux/ipv6.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -210,6 +212,80 @@ TEST(test_raw_01_raw_02_frames_of_the_host_come_and_go_as_they_are)
 	EXPECT_EQ(if_nametoindex("weft0"), 0); /* it was the adapter's */
 }
 
+/* The next frame of a queue pair: from the host, with this next header, to this address. */
+static void expect_frame_at(struct node *n, uint8_t next_header, uint8_t to, uint32_t skip)
+{
+	const struct sockaddr_in6 at = host_at(to, 0), from = host_at(1, 0);
+	struct weft_completion c;
+	const uint8_t *frame;
+
+	REQUIRE(node_take(n->cq, &c));
+	EXPECT_EQ(c.qp_number, weft_qp_number(n->qp));
+	EXPECT_EQ(c.byte_count, HEADER + skip + sizeof(text));
+	frame = n->memory + c.id * FRAME_MAX;
+	EXPECT_EQ(frame[6], next_header);
+	EXPECT_MEM(frame + 8, from.sin6_addr.s6_addr, 16);
+	EXPECT_MEM(frame + 24, at.sin6_addr.s6_addr, 16);
+	EXPECT_MEM(frame + HEADER + skip, text, sizeof(text));
+	receive_at(n, c.id);
+}
+
+static void send_to(int host, uint8_t to, uint16_t port)
+{
+	const struct sockaddr_in6 at = host_at(to, port);
+
+	REQUIRE(sendto(host, text, sizeof(text), 0, (const struct sockaddr *)&at, sizeof(at)) ==
+		sizeof(text));
+}
+
+/*
+ * TRN-S3: frames that the host's IPv6 has made reach the queue pair that has asked for their next
+ * header, and of one next header the one that has asked for their destination.
+ */
+TEST(test_trn_s3_raw_03_frames_of_the_host_by_next_header_and_destination)
+{
+	enum { OTHER = 253, QPS = 3 }; /* RFC 3692: for experiments */
+	static const struct weft_raw_options asks[QPS] = {
+		{ .next_header = UDP, .to = { .family = 6, .ip = { 0xfd, [15] = 2 } } },
+		{ .next_header = UDP, .to = { .family = 6, .ip = { 0xfd, [15] = 3 } } },
+		{ .next_header = OTHER },
+	};
+	const char *why_not = tun_network_enter();
+	struct weft_adapter *a;
+	struct node n[QPS];
+	int udp, other;
+
+	if (why_not)
+		SKIP(why_not);
+	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_raw_open(a, "weft0"));
+	for (int i = 0; i < QPS; i++) {
+		raw_node_open(a, &n[i], WEFT_UD);
+		MUST(weft_qp_to_raw(n[i].qp, &asks[i]));
+		for (uint64_t k = 0; k < RECVS; k++)
+			receive_at(&n[i], k);
+	}
+	udp = host_socket("weft0");
+	other = socket(AF_INET6, SOCK_RAW, OTHER);
+	REQUIRE(other >= 0);
+	for (int i = 0; i < 2 * RECVS; i++) {
+		send_to(other, 2, 0);
+		send_to(udp, 3, ECHO_PORT);
+		send_to(udp, 2, ECHO_PORT);
+		send_to(other, 3, 0);
+		send_to(udp, 4, ECHO_PORT); /* none has asked for it */
+		expect_frame_at(&n[0], UDP, 2, UDP_HEADER);
+		expect_frame_at(&n[1], UDP, 3, UDP_HEADER);
+		expect_frame_at(&n[2], OTHER, 2, 0);
+		expect_frame_at(&n[2], OTHER, 3, 0);
+	}
+	close(udp);
+	close(other);
+	for (int i = 0; i < QPS; i++)
+		node_close(&n[i], NULL);
+	MUST(weft_adapter_close(a));
+}
+
 /* What the host does not take is lost and counted, with the reason. */
 TEST(test_raw_01_what_the_host_refuses_is_counted)
 {
@@ -333,18 +409,51 @@ static int open_without_rights(void)
 	return weft_raw_open(a, "weft2") == WEFT_R_TUN_RIGHTS ? 0 : 2;
 }
 
+/* In a child, with a view of the files of its own in which the kernel's device is hidden. */
+static int open_without_device(void)
+{
+	struct weft_adapter *a;
+
+	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", "/dev/net", "tmpfs", 0, NULL) != 0)
+		return 77;
+	if (weft_adapter_open(NULL, &a) != WEFT_OK)
+		return 1;
+	return weft_raw_open(a, "weft2") == WEFT_R_TUN_NONE ? 0 : 2;
+}
+
+/* The exit status of what it does in a child. */
+static int in_child(int (*run)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	REQUIRE(child >= 0);
+	if (child == 0)
+		_exit(run());
+	REQUIRE(waitpid(child, &status, 0) == child);
+	REQUIRE(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 TEST(test_raw_01_interface_without_rights_is_refused)
 {
 	const char *why_not = tun_network_enter();
-	int status;
-	pid_t child;
 
 	if (why_not)
 		SKIP(why_not);
-	child = fork();
-	REQUIRE(child >= 0);
-	if (child == 0)
-		_exit(open_without_rights());
-	REQUIRE(waitpid(child, &status, 0) == child);
+	EXPECT_EQ(in_child(open_without_rights), 0);
+}
+
+TEST(test_raw_01_a_host_without_interfaces_is_a_reason_of_its_own)
+{
+	const char *why_not = tun_network_enter();
+	int status;
+
+	if (why_not)
+		SKIP(why_not);
+	status = in_child(open_without_device);
+	if (status == 77)
+		SKIP("no view of the files of its own");
 	EXPECT_EQ(status, 0);
 }

@@ -99,6 +99,7 @@ static void send_one(uint32_t from, uint32_t to)
 	EXPECT_EQ(c.id, seed);
 	EXPECT_EQ(c.qp_number, nodes[B].card.qps[to]);
 	EXPECT_EQ(c.src_qp_number, nodes[A].card.qps[from]);
+	EXPECT_EQ(c.src_ee_number, nodes[B].card.ees[A]);
 	EXPECT_EQ(c.byte_count, LONG);
 	EXPECT_MEM(nodes[B].memory + HALF, nodes[A].memory, LONG);
 }
@@ -229,6 +230,8 @@ TEST(test_rd_04_wrong_keys_domains_and_numbers_are_refused_on_udp)
 	EXPECT_EQ(attr.number, nodes[A].card.ees[B]);
 	EXPECT_EQ(attr.peer_number, nodes[B].card.ees[A]);
 	EXPECT_EQ(attr.rdd, RD_DOMAIN);
+	EXPECT_EQ(attr.to.family, 4);
+	EXPECT_MEM(attr.to.ip, ((const uint8_t[]){ 127, 0, 0, 1 }), 4);
 	world_close();
 }
 

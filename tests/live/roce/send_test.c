@@ -2,6 +2,7 @@
 /* The sending agent over real sockets (SEND): what has left is not held. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,158 @@ TEST(test_send_09_roce_waits_for_a_page_that_comes_back_elsewhere)
 	node_close(&from, NULL);
 	node_close(&to, NULL);
 	MUST(weft_space_destroy(space));
+	MUST(weft_adapter_close(a));
+	MUST(weft_adapter_close(b));
+}
+
+/* The event of the first page waits when that page is there again: it must not hide the second. */
+TEST(test_send_09_roce_an_event_that_waits_tells_of_the_latest_page)
+{
+	const char *why_not = own_network_enter();
+	struct weft_event event = { .kind = WEFT_EVENT_COUNT };
+	struct weft_sge all = { .addr = 0, .length = BYTES };
+	struct weft_pins pins = { 0 };
+	struct weft_adapter *a, *b;
+	struct weft_space *space;
+	struct weft_completion c;
+	struct weft_send_wr wr;
+	struct node from, to;
+	bool has_event = true;
+
+	if (why_not)
+		SKIP(why_not);
+	a = roce_adapter_open();
+	b = roce_adapter_open();
+	open_in_space(a, &from, &space, true);
+	node_open(b, &to, NULL);
+	roce_start_both(from.qp, to.qp);
+	MUST(weft_space_move(space, 0, WEFT_REAL_NONE));
+	MUST(weft_space_move(space, BYTES / 2, WEFT_REAL_NONE));
+	all.tag = from.tag;
+	wr = node_wr(WEFT_OP_WRITE, 1, &all, &to);
+	REQUIRE(node_post(&from, &wr));
+	/* It has met the first page before it is posted, or as soon as the adapter works. */
+	MUST(weft_space_move(space, 0, 0));
+	for (uint64_t since = thread_now_ns(); pins.pinned < BYTES / 2 / 4096;) {
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		MUST(weft_space_query(space, &pins));
+	}
+	while (has_event && (event.kind != WEFT_EVENT_FAULT || event.addr != BYTES / 2))
+		MUST(weft_event_next(a, PATIENCE_NS, &event, &has_event));
+	EXPECT(has_event);
+	MUST(weft_space_move(space, BYTES / 2, BYTES / 2));
+	REQUIRE(node_take(from.cq, &c));
+	EXPECT_EQ(c.status, WEFT_SUCCESS);
+	node_close(&from, NULL);
+	node_close(&to, NULL);
+	MUST(weft_space_destroy(space));
+	MUST(weft_adapter_close(a));
+	MUST(weft_adapter_close(b));
+}
+
+/* What the line of that kind says of it. */
+static uint64_t told(const char *report, const char *line, const char *key)
+{
+	char wanted[64];
+	const char *at, *end;
+
+	snprintf(wanted, sizeof(wanted), "\n%s ", line);
+	at = strstr(report, wanted);
+	REQUIRE(at);
+	end = strchr(at + 1, '\n');
+	snprintf(wanted, sizeof(wanted), " %s=", key);
+	at = strstr(at, wanted);
+	REQUIRE(at && at < end);
+	return strtoull(at + strlen(wanted), NULL, 10);
+}
+
+static void write_4k(struct node *from, struct node *to, uint64_t id, uint64_t addr)
+{
+	const struct weft_sge s = { .addr = addr, .length = 4096, .tag = from->tag };
+	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, id, &s, to);
+
+	REQUIRE(node_post(from, &wr));
+}
+
+/* Data has left and is not acknowledged: all of it would be pinned elsewhere, and none is here. */
+static void expect_kept_and_not_pinned(struct weft_adapter *a, uint64_t writes)
+{
+	uint64_t since = thread_now_ns(), sent;
+	char *report;
+
+	do {
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		report = report_of(a);
+		sent = told(report, "space", "pinned");
+		if (sent < writes)
+			free(report);
+	} while (sent < writes);
+	EXPECT_EQ(told(report, "roce", "kept_bytes"), writes * 4096);
+	EXPECT_EQ(told(report, "roce", "kept_bytes_max"), writes * 4096);
+	EXPECT_EQ(told(report, "space", "pins"), 0);
+	EXPECT_EQ(told(report, "space", "pinned_bytes"), 0);
+	EXPECT(told(report, "space", "pinned_bytes_max") >= 4096);
+	EXPECT_EQ(told(report, "space", "faults"), 0);
+	free(report);
+}
+
+/* Once by a page that is away and comes back. */
+static void write_by_a_fault(struct weft_adapter *a, struct weft_space *space, struct node *from,
+			     struct node *to)
+{
+	struct weft_event event = { .kind = WEFT_EVENT_COUNT };
+	struct weft_completion c;
+	bool has_event;
+
+	MUST(weft_space_move(space, BYTES / 2, WEFT_REAL_NONE));
+	write_4k(from, to, WRITES, BYTES / 2);
+	while (event.kind != WEFT_EVENT_FAULT) {
+		MUST(weft_event_next(a, PATIENCE_NS, &event, &has_event));
+		REQUIRE(has_event);
+	}
+	MUST(weft_space_move(space, BYTES / 2, BYTES / 2));
+	REQUIRE(node_take(from->cq, &c));
+}
+
+TEST(test_send_s4_the_report_tells_what_is_pinned_and_what_would_be)
+{
+	const char *why_not = own_network_enter();
+	struct weft_adapter *a, *b;
+	struct weft_space *space;
+	struct weft_completion c;
+	struct node from, to;
+	char *report;
+
+	if (why_not)
+		SKIP(why_not);
+	a = roce_adapter_open();
+	b = roce_adapter_open();
+	open_in_space(a, &from, &space, true);
+	node_open(b, &to, NULL);
+	roce_start_both(from.qp, to.qp);
+	adapter_enter(b);
+	for (uint64_t i = 0; i < WRITES; i++)
+		write_4k(&from, &to, i, 0);
+	expect_kept_and_not_pinned(a, WRITES);
+	adapter_leave(b);
+	for (uint64_t i = 0; i < WRITES; i++)
+		REQUIRE(node_take(from.cq, &c));
+	write_by_a_fault(a, space, &from, &to);
+	report = report_of(a);
+	EXPECT_EQ(told(report, "roce", "kept_bytes"), 0);
+	EXPECT(told(report, "roce", "kept_byte_ns") > told(report, "space", "pinned_byte_ns"));
+	EXPECT(told(report, "space", "pinned_byte_ns") > 0);
+	EXPECT_EQ(told(report, "space", "mappings"), 2);
+	EXPECT_EQ(told(report, "space", "has_pager"), 1);
+	EXPECT(told(report, "space", "faults") > 0);
+	EXPECT_EQ(told(report, "space", "brought"), 1);
+	free(report);
+	node_close(&from, NULL);
+	node_close(&to, NULL);
+	MUST(weft_space_destroy(space));
+	report = report_of(a);
+	EXPECT(!strstr(report, "\nspace ")); /* those that are gone are not told */
+	free(report);
 	MUST(weft_adapter_close(a));
 	MUST(weft_adapter_close(b));
 }

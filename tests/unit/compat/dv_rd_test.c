@@ -113,6 +113,7 @@ static void send_from(struct rd *d, struct ibv_qp *from, uint32_t seed)
 	EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, seed);
 	EXPECT_EQ(wc.src_qp, from->qp_num);
+	EXPECT_EQ(wc.slid, (uint16_t)weftdv_ee_number(d->far));
 	EXPECT_EQ(wc.byte_len, LONG);
 	EXPECT_EQ(ntohl(wc.imm_data), 77);
 	EXPECT_MEM(d->r.far.memory + LONG, d->r.near.memory, LONG);
@@ -178,6 +179,47 @@ TEST(test_rd_04_a_shared_receive_queue_serves_reliable_datagrams)
 	EXPECT_EQ(wc.src_qp, d.r.near.qp->qp_num);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(ibv_destroy_srq(srq), 0);
+	rd_free(&d);
+}
+
+/* RD-04: an iterator has room for all of the context's number. */
+TEST(test_rd_04_an_iterator_reads_the_context_that_a_message_came_by)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = 4,
+		.wc_flags = IBV_WC_EX_WITH_SRC_QP | IBV_WC_EX_WITH_SLID,
+	};
+	struct ibv_poll_cq_attr none = { 0 };
+	struct ibv_cq *plain;
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+	struct rd d;
+
+	rd_make(&d);
+	cq = ibv_create_cq_ex(d.r.context, &init);
+	REQUIRE(cq);
+	plain = d.r.far.cq;
+	d.r.far.cq = ibv_cq_ex_to_cq(cq);
+	qp = roce_qp(&d.r, &d.r.far, NULL);
+	d.r.far.cq = plain;
+	roce_to(&d.r, qp, IBV_QPS_RTS, 0);
+	goes(&d, d.r.near.qp,
+	     (struct word){ .opcode = IBV_WR_RDMA_WRITE, .length = 8, .dest = qp->qp_num });
+	{
+		struct ibv_sge sge = { (uintptr_t)d.r.far.memory, LONG, d.r.far.mr->lkey };
+		struct ibv_recv_wr *bad, recv = { .sg_list = &sge, .num_sge = 1 };
+
+		EXPECT_EQ(ibv_post_recv(qp, &recv, &bad), 0);
+	}
+	goes(&d, d.r.near.qp,
+	     (struct word){ .opcode = IBV_WR_SEND, .length = 100, .dest = qp->qp_num });
+	/* It ended there before it ended here. */
+	REQUIRE(ibv_start_poll(cq, &none) == 0);
+	EXPECT_EQ(ibv_wc_read_src_qp(cq), d.r.near.qp->qp_num);
+	EXPECT_EQ(ibv_wc_read_slid(cq), weftdv_ee_number(d.far));
+	ibv_end_poll(cq);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 	rd_free(&d);
 }
 

@@ -47,6 +47,8 @@ static void expect_foreign(struct ibv_context *context, struct ibv_qp *qp, struc
 	EXPECT_EQ(weftdv_qp_post_register(qp, &reg), EOPNOTSUPP);
 	EXPECT_EQ(weftdv_qp_post_register_send(qp, &reg, NULL, 0), EOPNOTSUPP);
 	EXPECT_EQ(weftdv_key_release(pd, 5), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_key_reserve(pd, &code), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_drain_on_failure(qp, true), EOPNOTSUPP);
 	EXPECT_EQ(weftdv_qp_post_delay(qp, 0, 0, 0), EOPNOTSUPP);
 	errno = 0;
 	EXPECT(!weftdv_pd_alloc(context));
@@ -299,11 +301,21 @@ TEST(test_weftdv_post_register_refusals_change_nothing)
 	qp_pair_free(&p);
 }
 
-/* The peer is told, reads, and gives the key back with its answer; after that it is dead. */
+/* What a message tells of memory. */
+struct advert {
+	uint64_t addr;
+	uint32_t length, key;
+};
+
+/*
+ * The message tells the peer, which knows nothing else of the memory, reads it, and gives the key
+ * back with its answer; after that it is dead.
+ */
 TEST(test_sqr_s2_sqr_08_sqr_09_weftdv_post_register_send)
 {
 	struct qp_pair p;
 	struct weftdv_register reg;
+	struct advert told, heard;
 	struct ibv_sge message, into;
 	struct ibv_recv_wr *bad_recv, recv = { .wr_id = 5, .sg_list = &into, .num_sge = 1 };
 	struct ibv_send_wr *bad, answer = {
@@ -317,6 +329,9 @@ TEST(test_sqr_s2_sqr_08_sqr_09_weftdv_post_register_send)
 	qp_pair_make(&p, weftdv_pd_alloc);
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, true), 0);
 	reg = near_register(&p);
+	EXPECT_EQ(weftdv_key_reserve(p.near.pd, &reg.key), 0);
+	told = (struct advert){ (uintptr_t)p.near.memory, 4096, reg.key };
+	memcpy(p.near.memory + 8192, &told, sizeof(told));
 	memset(p.near.memory, 0x55, 4096);
 	message = qp_sge(&p.near, 8192, 16);
 	into = qp_sge(&p.far, 8192, 16);
@@ -326,18 +341,20 @@ TEST(test_sqr_s2_sqr_08_sqr_09_weftdv_post_register_send)
 	EXPECT_EQ(weftdv_qp_post_register_send(p.near.qp, &reg, &message, 1), 0);
 	wc = qp_wc(p.near.qp->send_cq);
 	EXPECT(wc.wr_id == 3 && wc.opcode == IBV_WC_SEND && wc.status == IBV_WC_SUCCESS);
+	EXPECT_EQ(reg.key, told.key);
 	EXPECT_EQ(qp_wc(p.far.qp->recv_cq).byte_len, 16);
-	qp_post(&p.far, IBV_WR_RDMA_READ, 4, qp_sge(&p.far, 0, 4096),
-		(struct qp_remote){ (uintptr_t)p.near.memory, reg.key });
+	memcpy(&heard, p.far.memory + 8192, sizeof(heard));
+	qp_post(&p.far, IBV_WR_RDMA_READ, 4, qp_sge(&p.far, 0, heard.length),
+		(struct qp_remote){ heard.addr, heard.key });
 	qp_sent(&p.far, 4, IBV_WC_SUCCESS);
 	EXPECT_MEM(p.far.memory, p.near.memory, 4096);
-	answer.invalidate_rkey = reg.key;
+	answer.invalidate_rkey = heard.key;
 	REQUIRE(ibv_post_send(p.far.qp, &answer, &bad) == 0);
 	qp_sent(&p.far, 6, IBV_WC_SUCCESS);
 	wc = qp_wc(p.near.qp->recv_cq);
 	EXPECT((wc.wc_flags & IBV_WC_WITH_INV) && wc.invalidated_rkey == reg.key);
 	qp_post(&p.far, IBV_WR_RDMA_READ, 4, qp_sge(&p.far, 0, 4096),
-		(struct qp_remote){ (uintptr_t)p.near.memory, reg.key });
+		(struct qp_remote){ heard.addr, heard.key });
 	qp_sent(&p.far, 4, IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(weftdv_qp_reason_code(p.near.qp, &code), 0);
 	EXPECT(code == WEFT_R_TAG_INVALID || code == WEFT_R_TAG_INSTANCE);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lone_pages.h"
 #include "test.h"
 #include "unit/compat/loop_fixture.h"
 #include "unit/compat/restless.h"
@@ -23,10 +24,8 @@ static size_t page_bytes(void)
 /* Three pages; the middle one cannot be used. */
 static uint8_t *pages_make(void)
 {
-	uint8_t *m = mmap(NULL, 3 * page_bytes(), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *m = lone_pages(3 * page_bytes());
 
-	REQUIRE(m != MAP_FAILED);
 	REQUIRE(munmap(m + page_bytes(), page_bytes()) == 0);
 	return m;
 }

@@ -18,6 +18,7 @@
 
 #include "capture_fixture.h"
 #include "driver/tcp/tcp.h"
+#include "lone_pages.h"
 #include "test.h"
 #include "wire/trace_file.h"
 
@@ -143,10 +144,10 @@ TEST(test_capture_takes_no_harm_of_memory_that_has_gone)
 		.remote = { .family = 4, .ip = { 10, 0, 0, 2 }, .port = 2 },
 	};
 	struct span_list l = { .may_go = true };
-	uint8_t *gone = mmap(NULL, GONE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *gone = lone_pages(GONE);
 	struct stat plain, full;
 
-	REQUIRE(gone != MAP_FAILED && munmap(gone, GONE) == 0);
+	REQUIRE(munmap(gone, GONE) == 0);
 	memset(ours, 'w', sizeof(ours));
 	REQUIRE(weft_capture_start(a, capture_path()) == WEFT_OK);
 	record_open(&record, &a->observed, true);

@@ -122,6 +122,33 @@ TEST(test_mem_04d_mem_04e_type_and_valid_bit_of_the_entry)
 	gate_fini(&g);
 }
 
+/* A window over all of a region, with its rights: the entries differ in their type alone. */
+TEST(test_mem_04_both_kinds_hold_the_same_fields)
+{
+	struct mem_entry region, window;
+	uint32_t tag;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	tag = paged_region(3, MEM_REMOTE_RIGHTS | WEFT_BIND);
+	window = *gate_entry(&g, gate_bound(&g, tag, 0, 3 * GATE_PAGE, MEM_REMOTE_RIGHTS));
+	region = *gate_entry(&g, tag);
+	EXPECT_EQ(region.type, MEM_REGION);
+	EXPECT_EQ(window.type, MEM_WINDOW);
+	EXPECT_EQ(window.start, region.start);
+	EXPECT_EQ(window.length, region.length);
+	EXPECT_EQ(window.origin, region.origin);
+	EXPECT(window.space == region.space);
+	EXPECT(window.att && window.att == region.att);
+	EXPECT_EQ(window.pd, region.pd);
+	EXPECT_EQ(window.qp, region.qp);
+	EXPECT_EQ(window.state, region.state);
+	EXPECT_EQ(window.rights | WEFT_BIND, region.rights);
+	EXPECT_EQ(window.touch, region.touch);
+	EXPECT_EQ(window.region, weft_tag_index(tag));
+	EXPECT_EQ(region.windows, 1);
+	gate_fini(&g);
+}
+
 /* MEM-04f in MEM-S3: what the request said is what the table enforces. */
 TEST(test_mem_s3_protection_of_the_request_is_stored_and_enforced)
 {
@@ -652,5 +679,34 @@ TEST(test_mem_09_a_region_changes_under_its_tag)
 	REQUIRE(mem_region_deregister(&g.table, PD_OTHER, tag) == WEFT_OK);
 	EXPECT_EQ(mem_region_change(&g.table, PD_OTHER, tag, &g.owner, &o), WEFT_R_TAG_INVALID);
 	EXPECT(gate_use_is(&g, before));
+	gate_fini(&g);
+}
+
+/* Not while windows lie on it, nor a reserved tag, nor by a list of pages. */
+TEST(test_mem_09_a_region_that_may_not_change)
+{
+	struct weft_region_options o = { .length = 32, .rights = WEFT_LOCAL_WRITE };
+	uint64_t page = gate_addr(&g, 0);
+	const struct weft_page_list list = { .pages = &page,
+					     .count = 1,
+					     .page_size_bytes = GATE_PAGE };
+	uint32_t tag, window, reserved;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	o.addr = gate_addr(&g, 128);
+	tag = gate_region(&g, 0, 64, RIGHTS_ALL);
+	window = gate_bound(&g, tag, 0, 16, WEFT_REMOTE_READ);
+	EXPECT_EQ(mem_region_change(&g.table, PD_OWN, tag, &g.owner, &o),
+		  WEFT_R_REGION_HAS_WINDOWS);
+	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, window, 0, 16), WEFT_OK);
+	REQUIRE(mem_tag_reserve(&g.table, PD_OWN, &reserved) == WEFT_OK);
+	EXPECT_EQ(mem_region_change(&g.table, PD_OWN, reserved, &g.owner, &o), WEFT_R_TAG_INVALID);
+	REQUIRE(mem_region_register_reserved(&g.table, &g.owner, &o, reserved) == WEFT_OK);
+	EXPECT_EQ(mem_region_change(&g.table, PD_OWN, reserved, &g.owner, &o), WEFT_R_BAD_ARGUMENT);
+	REQUIRE(mem_tag_release(&g.table, PD_OWN, reserved) == WEFT_OK);
+	tag = gate_region(&g, 0, 64, RIGHTS_ALL);
+	o.pages = &list;
+	EXPECT_EQ(mem_region_change(&g.table, PD_OWN, tag, &g.owner, &o), WEFT_R_BAD_ARGUMENT);
+	EXPECT(gate_is_open(&g, tag, 0, 64));
 	gate_fini(&g);
 }

@@ -174,7 +174,7 @@ TEST(test_mem_02_table_of_all_tags)
 	gate_fini(&g);
 }
 
-TEST(test_mem_04_entry_is_one_cache_line)
+TEST(test_table_entry_is_one_cache_line)
 {
 	gate_init_secret(10, 1, 1);
 	EXPECT_EQ(sizeof(struct mem_entry), 64);

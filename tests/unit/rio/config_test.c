@@ -368,6 +368,26 @@ TEST(test_config_refusals_of_lines)
 	EXPECT_REFUSALS(rows);
 }
 
+TEST(test_rio_09_rio_14_config_of_an_io_units_adapters_and_memory)
+{
+	static const struct refusal rows[] = {
+		{ "role iounit\n" OWNER "\nadapters 0", 3, 10, "1 to 8" },
+		{ "role iounit\n" OWNER "\nadapters 9", 3, 10, "1 to 8" },
+		{ "role requester\nadapters 2", 2, 1, "this role" },
+		{ "role iounit\n" OWNER "\nmemory 0", 3, 8, "up to 1T" },
+		{ "role iounit\n" OWNER "\nmemory 1025G", 3, 8, "up to 1T" },
+		{ "role iounit\n" OWNER "\nmemory lots", 3, 8, "up to 1T" },
+		{ "role iounit\n" OWNER "\nmemory 1M 2M", 3, 11, "memory BYTES" },
+		{ "role owner\nmemory 1M", 2, 1, "this role" },
+	};
+	struct rio_config *c = read_text("role iounit\nadapters 3\nmemory 64k\n" OWNER);
+
+	EXPECT_EQ(c->adapters, 3);
+	EXPECT_EQ(c->memory_bytes, 65536);
+	rio_config_destroy(c);
+	EXPECT_REFUSALS(rows);
+}
+
 TEST(test_config_refusals_of_peers)
 {
 	static const struct refusal rows[] = {

@@ -28,8 +28,33 @@ static enum weft_reason ended_with(uint64_t id)
 	for (int is_slow = 0; is_slow < 2; is_slow++)                                              \
 		for (uint64_t seed = 1; seed <= SEEDS; seed++)
 
+struct fragment {
+	uint64_t at, length;
+};
+
+/* The moves were asked for in the order of the two fragments, and leave no gap. */
+static void moved_in_order(enum rio_act_kind kind, const struct fragment fragments[2])
+{
+	uint64_t done = 0;
+
+	REQUIRE(w.moves > 2 && w.moves <= MOVES_KEPT); /* pieces divide fragments */
+	for (uint32_t i = 0; i < w.moves; i++) {
+		const struct rio_act *m = &w.moved[i];
+		uint64_t first = fragments[0].length;
+
+		EXPECT_EQ(m->kind, kind);
+		EXPECT_EQ(m->handle, 0x700U);
+		EXPECT_EQ(m->remote,
+			  done < first ? fragments[0].at + done : fragments[1].at + done - first);
+		done += m->length;
+	}
+	EXPECT_EQ(done, fragments[0].length + fragments[1].length);
+}
+
 TEST(test_rio_02g_a_read_arrives_in_fragments_a_and_b)
 {
+	const struct fragment a_and_b[2] = { { 100, 5000 }, { 30000, 5240 } };
+
 	FOR_BOTH_DEVICES(seed)
 	{
 		world_open(&w, seed, is_slow);
@@ -45,6 +70,7 @@ TEST(test_rio_02g_a_read_arrives_in_fragments_a_and_b)
 		EXPECT(has_ended_well(1, 20 * 512));
 		EXPECT(memcmp(w.requesters[0].memory + 100, w.disk_bytes + 1024, 5000) == 0);
 		EXPECT(memcmp(w.requesters[0].memory + 30000, w.disk_bytes + 6024, 5240) == 0);
+		moved_in_order(RIO_ACT_WRITE, a_and_b);
 		EXPECT_EQ(w.dials, 1U);
 		EXPECT_EQ(w.settles, 0U);
 		EXPECT(w.notified[1] && world_status(&w, 1)->is_notified);
@@ -54,6 +80,8 @@ TEST(test_rio_02g_a_read_arrives_in_fragments_a_and_b)
 
 TEST(test_rio_02h_a_write_comes_from_fragments_a_and_b)
 {
+	const struct fragment a_and_b[2] = { { 7, 5000 }, { 40000, 5240 } };
+
 	FOR_BOTH_DEVICES(seed)
 	{
 		world_open(&w, seed, is_slow);
@@ -61,13 +89,14 @@ TEST(test_rio_02h_a_write_comes_from_fragments_a_and_b)
 		list_start(&l);
 		list_platform(&l, 0);
 		list_transaction(&l, SGL_WRITE, 512, 20 * 512);
-		list_source(&l, 0, 7, 9000);
-		list_source(&l, 0, 40000, 1240);
+		list_source(&l, 0, 7, 5000);
+		list_source(&l, 0, 40000, 5240);
 		world_command(&w, 1, &l);
 		world_run(&w);
 		EXPECT(has_ended_well(1, 20 * 512));
-		EXPECT(memcmp(w.disk_bytes + 512, w.requesters[0].memory + 7, 9000) == 0);
-		EXPECT(memcmp(w.disk_bytes + 9512, w.requesters[0].memory + 40000, 1240) == 0);
+		EXPECT(memcmp(w.disk_bytes + 512, w.requesters[0].memory + 7, 5000) == 0);
+		EXPECT(memcmp(w.disk_bytes + 5512, w.requesters[0].memory + 40000, 5240) == 0);
+		moved_in_order(RIO_ACT_READ, a_and_b);
 		EXPECT_EQ(w.settles, 0U);
 		EXPECT(w.notified[1] &&
 		       !world_status(&w, 1)->is_notified); /* the owner's word is enough */
@@ -122,6 +151,30 @@ TEST(test_rio_10_all_that_is_to_be_done_is_said_at_once)
 		world_run(&w);
 		world_close(&w);
 	}
+}
+
+TEST(test_rio_09_commands_that_wait_for_a_connection_share_it)
+{
+	uint32_t dials = 0;
+	struct rio_act act;
+
+	world_open(&w, 1, false);
+	world_run(&w);
+	world_grant(&w, 0);
+	for (uint64_t id = 1; id <= 3; id++) {
+		list_start(&l);
+		list_platform(&l, 0);
+		list_transaction(&l, SGL_READ, 0, 512);
+		list_result(&l, 0, 0, 512);
+		world_command(&w, id, &l);
+		rio_iounit_progress(w.unit, 1000);
+		while (rio_iounit_act(w.unit, &act))
+			dials += act.kind == RIO_ACT_DIAL;
+	}
+	EXPECT_EQ(dials, 1U);
+	rio_iounit_dialled(w.unit, (struct platform){ FIRST, 1 }, WEFT_R_CONNECT_CLOSED, NULL);
+	world_run(&w);
+	world_close(&w);
 }
 
 TEST(test_rio_06_one_command_writes_to_two_platforms_and_gathers_from_them)
@@ -214,10 +267,13 @@ TEST(test_rio_14_without_a_platform_the_memory_is_the_units_own)
 		list_start(&l);
 		list_transaction(&l, SGL_READ, 4096, 8192);
 		list_own_result(&l, 50, 8192);
+		list_transaction(&l, SGL_WRITE, 32768, 8192);
+		list_own_source(&l, 50, 8192);
 		world_command(&w, 1, &l);
 		world_run(&w);
-		EXPECT(has_ended_well(1, 8192));
+		EXPECT(has_ended_well(1, 2 * 8192));
 		EXPECT(memcmp(w.own_memory + 50, w.disk_bytes + 4096, 8192) == 0);
+		EXPECT(memcmp(w.disk_bytes + 32768, w.disk_bytes + 4096, 8192) == 0);
 		EXPECT_EQ(w.dials, 0U);
 		world_close(&w);
 	}
@@ -277,6 +333,53 @@ TEST(test_rio_16_a_command_is_refused_whole_for_its_second_transaction)
 	list_transaction(&l, SGL_READ, 0, 512);
 	list_result(&l, 0, 0, 100); /* the sum is wrong */
 	refused(WEFT_R_SGL_SUM, 0);
+}
+
+/* RIO-06: the list of a Read with a result in each of so many platforms. */
+static void list_results(uint32_t platforms)
+{
+	world_open(&w, 1, false);
+	list_start(&l);
+	list_transaction(&l, SGL_READ, 0, platforms * 512);
+	for (uint32_t i = 0; i < platforms; i++) {
+		world_grant(&w, (int)i);
+		list_platform(&l, (int)i);
+		list_result(&l, (int)i, 0, 512);
+	}
+}
+
+TEST(test_rio_06_a_command_writes_to_eight_platforms_and_not_to_nine)
+{
+	list_results(COMMAND_PLATFORMS_MAX);
+	world_command(&w, 1, &l);
+	world_run(&w);
+	EXPECT(has_ended_well(1, COMMAND_PLATFORMS_MAX * 512));
+	for (int i = 0; i < COMMAND_PLATFORMS_MAX; i++)
+		EXPECT(memcmp(w.requesters[i].memory, w.disk_bytes + i * 512, 512) == 0);
+	world_close(&w);
+
+	list_results(COMMAND_PLATFORMS_MAX + 1);
+	refused(WEFT_R_RIO_PLATFORMS, 0);
+}
+
+TEST(test_rio_14_the_unit_has_so_much_memory_of_its_own_and_no_handles)
+{
+	static const struct fragment outside[] = { { DISK - 511, 512 },
+						   { DISK, 512 },
+						   { UINT64_MAX - 511, 512 } };
+
+	for (int i = 0; i < 3; i++) {
+		world_open(&w, 1, false);
+		list_start(&l);
+		list_transaction(&l, SGL_READ, 0, 512);
+		list_own_result(&l, outside[i].at, 512);
+		refused(WEFT_R_RIO_PLATFORM, 0);
+	}
+	world_open(&w, 1, false);
+	list_start(&l);
+	list_transaction(&l, SGL_READ, 0, 512);
+	list_result(&l, 0, 0, 512); /* a handle, and no platform */
+	refused(WEFT_R_RIO_PLATFORM, 0);
 }
 
 TEST(test_rio_02d_a_device_that_is_not_there_is_refused)

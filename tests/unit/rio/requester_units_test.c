@@ -48,6 +48,51 @@ static void open_one(struct asker_world *w)
 	asker_open(w, 4, 8144);
 }
 
+/* ---- Memory of the I/O unit (RIO-14) --------------------------------------------------------- */
+
+/* The kinds of the elements of the latest request, in order. */
+static void list_kinds(const struct asker_world *w, char kinds[16])
+{
+	const struct sgl_attributes in = sgl_attributes_default();
+	const struct heard *h = asker_latest(w, RIO_REQUEST);
+	struct rd r = rd_of(h->list, h->length);
+	struct sgl_element e;
+	int n = 0;
+
+	while (r.at != r.end) {
+		REQUIRE(n < 15 && sgl_next(&e, &r, &in) == SGL_OK);
+		kinds[n++] = "?acptdi"[e.kind];
+	}
+	kinds[n] = 0;
+}
+
+TEST(test_rio_14_a_list_names_no_platform_for_the_units_own_memory)
+{
+	const struct rio_fragment at_unit = { .platform = unit_name(0), .length = 512 };
+	const struct rio_fragment mixed[] = { at_unit, asker_own(0x1000, 512), at_unit };
+	struct rio_wanted own = asker_wanted(SGL_READ, &at_unit, 1);
+	struct rio_wanted both = asker_wanted(SGL_READ, mixed, 3);
+	struct asker_world w;
+	char kinds[16];
+	uint64_t id;
+
+	own.is.device = both.is.device = 0x10000;
+	open_one(&w);
+	EXPECT_EQ(announce(&w, 0, 1, 0x10000, 1), WEFT_OK);
+	EXPECT_EQ(asker_ask(&w, &own, 1, &id), WEFT_OK);
+	asker_run(&w);
+	list_kinds(&w, kinds);
+	EXPECT_STR(kinds, "atd"); /* attributes, transaction, detail */
+	EXPECT_EQ(w.opened, 0U);
+	/* Behind another platform the unit is named. */
+	EXPECT_EQ(asker_ask(&w, &both, 1, &id), WEFT_OK);
+	asker_run(&w);
+	list_kinds(&w, kinds);
+	EXPECT_STR(kinds, "atdpdpd");
+	EXPECT_EQ(w.opened, 1U);
+	asker_close(&w);
+}
+
 /* ---- Whose windows are ---------------------------------------------------------------------- */
 
 /* Of the last window that was opened. */

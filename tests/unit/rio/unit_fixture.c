@@ -109,7 +109,8 @@ static void open_with(struct unit_world *w, uint64_t seed, enum disk_kind kind, 
 							       .pieces_max = PIECES,
 							       .piece_bytes = PIECE,
 							       .buffers = w->buffers,
-							       .timeout_ns = 1000 * 1000 },
+							       .timeout_ns = 1000 * 1000,
+							       .own_bytes = DISK },
 				  &w->unit) == WEFT_OK);
 	REQUIRE(rio_iounit_add_device(w->unit, DEVICE, "disk", disk, 1) == WEFT_OK);
 	rio_iounit_owner_came(w->unit, owner, &session);
@@ -275,9 +276,18 @@ void list_result(struct unit_list *l, int requester, uint64_t at, uint32_t lengt
 
 void list_own_result(struct unit_list *l, uint64_t at, uint32_t length)
 {
-	struct sgl_element e = memory_of(0x900 - 0x700, at, length);
+	struct sgl_element e = memory_of(0, at, length);
 
+	e.detail.handle = 0;
 	e.detail.role = SGL_RESULT;
+	add_segment(l, e);
+}
+
+void list_own_source(struct unit_list *l, uint64_t at, uint32_t length)
+{
+	struct sgl_element e = memory_of(0, at, length);
+
+	e.detail.handle = 0;
 	add_segment(l, e);
 }
 
@@ -410,7 +420,11 @@ static void begin(struct unit_world *w, const struct rio_act *act)
 		return;
 	}
 	w->under_way[w->under_way_count++] = *act;
-	w->moves += act->kind == RIO_ACT_WRITE || act->kind == RIO_ACT_READ;
+	if (act->kind == RIO_ACT_WRITE || act->kind == RIO_ACT_READ) {
+		if (w->moves < MOVES_KEPT)
+			w->moved[w->moves] = *act;
+		w->moves++;
+	}
 	w->settles += act->kind == RIO_ACT_SETTLE;
 }
 
@@ -418,9 +432,12 @@ static enum weft_reason own_carry_out(struct unit_world *w, const struct rio_act
 {
 	if (act->kind == RIO_ACT_SETTLE)
 		return WEFT_OK;
-	if (act->kind != RIO_ACT_WRITE || act->handle != 0x900 || act->remote + act->length > DISK)
+	if (act->handle != 0 || act->remote + act->length > DISK)
 		return WEFT_R_PEER_RIGHTS;
-	memcpy(w->own_memory + act->remote, act->bytes, act->length);
+	if (act->kind == RIO_ACT_WRITE)
+		memcpy(w->own_memory + act->remote, act->bytes, act->length);
+	else
+		memcpy(act->bytes, w->own_memory + act->remote, act->length);
 	return WEFT_OK;
 }
 

@@ -14,7 +14,7 @@ enum {
 	UNIT = 2, /* the I/O unit is 2.1, the owner 1.1, requesters 7.1 and up */
 	OWNER = 1,
 	FIRST = 7,
-	REQUESTERS = 3,
+	REQUESTERS = 9,	    /* more than a command may write to */
 	MEMORY = 64 * 1024, /* of each requester, under handle 0x700 + its number */
 	DISK = 64 * 1024,
 	DEVICE = 5,
@@ -24,6 +24,7 @@ enum {
 	COMMANDS = 4,
 	MOVES = 3,
 	UNDER_WAY_MAX = 256,
+	MOVES_KEPT = 64,
 	LIST_MAX = 4096
 };
 
@@ -60,7 +61,7 @@ struct unit_world {
 	uint8_t disk_bytes[DISK], other_bytes[DISK];
 	uint8_t buffers[PIECES * PIECE];
 	struct requester requesters[REQUESTERS];
-	uint8_t own_memory[DISK];	/* of the unit, handle 0x900, from 0 */
+	uint8_t own_memory[DISK];	/* of the unit, handle 0, from 0 */
 	uint8_t owner_memory[LIST_MAX]; /* chained lists, handle 0x100, at 0 */
 	struct prng prng;
 	uint64_t now_ns;
@@ -68,6 +69,7 @@ struct unit_world {
 	uint32_t under_way_count;
 	struct status statuses[64];
 	uint32_t status_count, dials, hang_ups, moves, settles;
+	struct rio_act moved[MOVES_KEPT]; /* the first Reads and Writes, as they were asked for */
 	bool notified[64]; /* by id: the requester knows by the unit's own word that it went well */
 	uint32_t tells, notifications; /* words to requesters; to the owner, of these */
 	bool is_urgent;		       /* commands are, from now on */
@@ -111,6 +113,7 @@ void list_source(struct unit_list *l, int requester, uint64_t at, uint32_t lengt
 void list_result(struct unit_list *l, int requester, uint64_t at, uint32_t length);
 /* Of the unit itself, if no platform was named before. */
 void list_own_result(struct unit_list *l, uint64_t at, uint32_t length);
+void list_own_source(struct unit_list *l, uint64_t at, uint32_t length);
 void list_data(struct unit_list *l, const void *data, uint32_t length);
 
 /* It is complete; its length. */

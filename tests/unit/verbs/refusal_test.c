@@ -141,6 +141,98 @@ TEST(test_sqr_07_frames_are_for_privileged_domains)
 	MUST(weft_adapter_close(adapter));
 }
 
+/* ---- The owner of an adapter ----------------------------------------------------------------- */
+
+/* What code gets that is not the adapter's owner. */
+struct library {
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+	struct weft_qp *qp;
+	uint32_t tag; /* of a region in a virtual space, which it was told */
+};
+
+/* Each way to be privileged, or to do what only privileged code may. */
+static void library_tries(const struct library *l)
+{
+	static const struct weft_space_options spaces[] = {
+		{ .memory = memory, .size_bytes = BYTES, .mappings_max = 1 },
+		{ .memory = memory, .size_bytes = BYTES, .mappings_max = 1, .is_virtual = true },
+		{ .mappings_max = 1, .kind = WEFT_SPACE_PROCESS },
+	};
+	const struct weft_qp_attr on = { .is_register_enabled = true };
+	const struct weft_region_options all = { .rights = WEFT_REMOTE_READ };
+	struct weft_pd_options o = { .is_privileged = true };
+	uint64_t authority = 0;
+	struct weft_pd *pd;
+	uint32_t tag;
+
+	EXPECT_EQ(weft_adapter_claim(l->adapter, &authority), WEFT_R_NOT_OWNER);
+	EXPECT_EQ(authority, 0);
+	EXPECT_EQ(weft_pd_create(l->adapter, &o, &pd), WEFT_R_NOT_OWNER);
+	for (o.authority = 1; o.authority != 0; o.authority <<= 1)
+		EXPECT_EQ(weft_pd_create(l->adapter, &o, &pd), WEFT_R_NOT_OWNER);
+	/* Neither does a space of its own make it the owner of the adapter. */
+	for (int i = 0; i < 3; i++) {
+		MUST(weft_space_create(l->adapter, &spaces[i], &o.space));
+		EXPECT_EQ(weft_pd_create(l->adapter, &o, &pd), WEFT_R_NOT_OWNER);
+		MUST(weft_space_destroy(o.space));
+	}
+	EXPECT_EQ(weft_qp_modify(l->qp, &on, WEFT_QP_REGISTER), WEFT_R_SQR_PRIVILEGE);
+	EXPECT_EQ(weft_region_share(l->pd, l->tag, &all, &tag), WEFT_R_REG_VIRTUAL);
+}
+
+TEST(test_vmm_04_rkey_03_sqr_07_ordinary_handles_give_no_privilege)
+{
+	const struct weft_space_options so = {
+		.memory = memory, .size_bytes = BYTES, .mappings_max = 1, .is_virtual = true
+	};
+	struct weft_region_options o = { .length = BYTES, .rights = WEFT_REMOTE_READ };
+	const struct weft_qp_attr on = { .is_register_enabled = true };
+	struct weft_pd_options domain = { .is_privileged = true };
+	struct weft_qp_options qp = { 0 };
+	struct weft_pd *kernel;
+	struct library l;
+	struct weft_cq *cq;
+
+	MUST(weft_adapter_open(NULL, &l.adapter));
+	MUST(weft_adapter_claim(l.adapter, &domain.authority));
+	MUST(weft_pd_create(l.adapter, &domain, &kernel));
+	MUST(weft_space_create(l.adapter, &so, &o.space));
+	MUST(weft_space_map(o.space, 0, BYTES, 0));
+	MUST(weft_region_register(kernel, &o, &l.tag));
+	MUST(weft_cq_create(l.adapter, NULL, &cq));
+	MUST(weft_pd_create(l.adapter, NULL, &l.pd));
+	qp.send_cq = qp.recv_cq = cq;
+	MUST(weft_qp_create(l.pd, &qp, &l.qp));
+	library_tries(&l);
+	MUST(weft_qp_destroy(l.qp));
+	/* What the owner makes is privileged, and only that. */
+	MUST(weft_qp_create(kernel, &qp, &l.qp));
+	MUST(weft_qp_modify(l.qp, &on, WEFT_QP_REGISTER));
+	MUST(weft_qp_destroy(l.qp));
+	MUST(weft_cq_destroy(cq));
+	MUST(weft_region_deregister(kernel, l.tag));
+	MUST(weft_space_destroy(o.space));
+	MUST(weft_pd_destroy(kernel));
+	MUST(weft_pd_destroy(l.pd));
+	MUST(weft_adapter_close(l.adapter));
+}
+
+/* Programs of before an adapter could be claimed. */
+TEST(test_vmm_04_an_adapter_that_is_not_claimed_belongs_to_all)
+{
+	struct weft_pd_options domain = { .is_privileged = true };
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+
+	MUST(weft_adapter_open(NULL, &adapter));
+	MUST(weft_pd_create(adapter, &domain, &pd));
+	MUST(weft_pd_destroy(pd));
+	domain.authority = 7; /* which nothing has given */
+	EXPECT_EQ(weft_pd_create(adapter, &domain, &pd), WEFT_R_NOT_OWNER);
+	MUST(weft_adapter_close(adapter));
+}
+
 TEST(test_rkey_03_a_space_of_another_adapter_is_refused)
 {
 	struct weft_adapter *other;

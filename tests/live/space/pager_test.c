@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * VMM-09: a page that takes long to come. It is the test that brings it, by userfaultfd, when all
+ * else has been looked at: only the request that needs the page waits.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "live/roce/roce_way.h"
+#include "live/space/live_space.h"
+#include "own_network.h"
+
+enum { BYTES = 1 << 16, PART = 10000 };
+
+/* ---- A slow page ----------------------------------------------------------------------------- */
+
+/* -1: this machine gives none. */
+static int slow_open(const struct side *s)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = {
+		.range = { (uintptr_t)s->end.node.memory, s->bytes },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -1;
+	REQUIRE(ioctl(fd, UFFDIO_API, &api) == 0);
+	REQUIRE(ioctl(fd, UFFDIO_REGISTER, &reg) == 0);
+	return fd;
+}
+
+/* Waits until the kernel asks for a page. False: it did not within so much time. */
+static bool slow_is_asked(int fd, int timeout_ms, uint64_t *addr)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct uffd_msg msg;
+
+	if (poll(&p, 1, timeout_ms) != 1 || read(fd, &msg, sizeof(msg)) != sizeof(msg))
+		return false;
+	REQUIRE(msg.event == UFFD_EVENT_PAGEFAULT);
+	*addr = msg.arg.pagefault.address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+	return true;
+}
+
+/* What the page held before it went away. */
+static void slow_bring(int fd, uint64_t addr, uint8_t value)
+{
+	static _Alignas(65536) uint8_t page[65536];
+	struct uffdio_copy copy = { .dst = addr,
+				    .src = (uintptr_t)page,
+				    .len = (uint64_t)sysconf(_SC_PAGESIZE) };
+
+	memset(page, value, copy.len);
+	REQUIRE(ioctl(fd, UFFDIO_COPY, &copy) == 0 || errno == EEXIST);
+}
+
+/* ---- Another connection of the same adapters ------------------------------------------------ */
+
+struct steady {
+	struct tcp_end near, far; /* copies, with nodes of their own */
+};
+
+static void steady_open(struct steady *s, struct live_pair *p)
+{
+	s->near = p->near.end;
+	s->far = p->far.end;
+	node_open(s->near.adapter, &s->near.node, NULL);
+	node_open(s->far.adapter, &s->far.node, NULL);
+	if (p->way == OVER_TCP)
+		tcp_ends_connect(&s->near, &s->far, NULL);
+	else
+		roce_start_both(s->near.node.qp, s->far.node.qp);
+}
+
+static void steady_close(struct steady *s)
+{
+	node_close(&s->near.node, NULL);
+	node_close(&s->far.node, NULL);
+}
+
+static void expect_steady(struct steady *s)
+{
+	static const enum weft_opcode opcodes[] = { WEFT_OP_WRITE, WEFT_OP_READ };
+
+	for (uint32_t i = 0; i < 20; i++) {
+		struct weft_sge seg = node_seg(&s->near.node, 0, 5000);
+		struct weft_send_wr wr = node_wr(opcodes[i % 2], i, &seg, &s->far.node);
+		struct weft_completion c;
+
+		REQUIRE(node_post(&s->near.node, &wr));
+		REQUIRE(node_take(s->near.node.cq, &c) && c.id == i);
+	}
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------- */
+
+static const struct slow_case {
+	enum weft_opcode opcode;
+	bool is_far; /* the slow page is the far side's */
+} cases[] = {
+	{ WEFT_OP_WRITE, true },  { WEFT_OP_READ, true },  { WEFT_OP_SEND, true },
+	{ WEFT_OP_WRITE, false }, { WEFT_OP_READ, false }, { WEFT_OP_SEND, false },
+};
+
+static void bring_all(int fd, struct weft_cq *cq, uint64_t id, uint8_t value)
+{
+	uint64_t end_ns = thread_now_ns() + PATIENCE_NS, addr;
+	struct weft_completion c;
+	bool has = false;
+
+	while (!has) {
+		REQUIRE(thread_now_ns() < end_ns);
+		while (slow_is_asked(fd, 0, &addr))
+			slow_bring(fd, addr, value);
+		REQUIRE(node_poll(cq, &c, &has));
+	}
+	REQUIRE(c.status == WEFT_SUCCESS && c.id == id);
+}
+
+static void expect_bytes(const struct live_pair *p, const struct slow_case *k)
+{
+	const uint8_t *to = k->opcode == WEFT_OP_READ ? p->near.end.node.memory
+						      : p->far.end.node.memory;
+	uint8_t value = (k->opcode == WEFT_OP_READ) == k->is_far ? 2 : 1;
+
+	for (uint32_t i = 0; i < PART; i++)
+		REQUIRE(to[i] == value);
+}
+
+/* Value 2 comes with the slow pages, 1 lies at the other side. False: there are no slow pages. */
+static bool run_case(enum way way, const struct slow_case *k)
+{
+	static struct live_pair p;
+	static struct steady steady;
+	struct node *near = &p.near.end.node, *far = &p.far.end.node;
+	struct side *slow = k->is_far ? &p.far : &p.near, *fast = k->is_far ? &p.near : &p.far;
+	struct weft_sge from, into;
+	struct weft_send_wr wr;
+	struct weft_completion c;
+	bool has;
+	uint64_t addr, last;
+	int fd;
+
+	live_pair_open(&p, way, BYTES);
+	steady_open(&steady, &p);
+	fd = slow_open(slow);
+	if (fd >= 0) {
+		memset(fast->end.node.memory, 1, BYTES);
+		from = node_seg(near, 0, PART);
+		into = node_seg(far, 0, PART);
+		wr = node_wr(k->opcode, 7, &from, far);
+		if (k->opcode == WEFT_OP_SEND)
+			MUST(weft_qp_post_recv(
+				far->qp,
+				&(struct weft_recv_wr){ .id = 8, .sges = &into, .sge_count = 1 }, 1,
+				NULL));
+		REQUIRE(node_post(near, &wr));
+		REQUIRE(slow_is_asked(fd, (int)(PATIENCE_NS / 1000000), &addr));
+		expect_steady(&steady);
+		REQUIRE(node_poll(near->cq, &c, &has));
+		/* Over TCP what the kernel took has ended. */
+		if (!(way == OVER_TCP && k->is_far && k->opcode != WEFT_OP_READ))
+			REQUIRE(!has);
+		last = side_faults(slow);
+		REQUIRE(last > 0);
+		slow_bring(fd, addr, 2);
+		if (!has)
+			bring_all(fd, near->cq, 7, 2);
+		if (k->opcode == WEFT_OP_SEND) {
+			bring_all(fd, far->cq, 8, 2);
+		} else if (k->opcode == WEFT_OP_WRITE) {
+			wr = node_wr(WEFT_OP_SEND, 9, NULL, far);
+			MUST(weft_qp_post_recv(far->qp, &(struct weft_recv_wr){ .id = 10 }, 1,
+					       NULL));
+			REQUIRE(node_post(near, &wr));
+			bring_all(fd, far->cq, 10, 2);
+		}
+		close(fd);
+		expect_bytes(&p, k);
+	}
+	steady_close(&steady);
+	live_pair_close(&p);
+	return fd >= 0;
+}
+
+static void run_all(enum way way)
+{
+	bool is_slow = true;
+
+	/* The test's own userfaultfd has the memory, which weft would watch by another. */
+	REQUIRE(setenv("WEFT_NOTICES", "off", 1) == 0);
+	for (size_t k = 0; is_slow && k < sizeof(cases) / sizeof(cases[0]); k++)
+		is_slow = run_case(way, &cases[k]);
+	unsetenv("WEFT_NOTICES");
+	if (!is_slow)
+		SKIP("no userfaultfd");
+}
+
+TEST(test_vmm_09_only_who_needs_the_page_waits_over_tcp)
+{
+	run_all(OVER_TCP);
+}
+
+TEST(test_vmm_09_only_who_needs_the_page_waits_over_udp)
+{
+	const char *why_not = own_network_enter();
+
+	if (why_not)
+		SKIP(why_not);
+	run_all(OVER_UDP);
+}

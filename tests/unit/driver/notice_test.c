@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* VMM-04: a change of memory happens between two accesses, and waits for none for ever. */
+#include "driver/sys/notice.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lone_pages.h"
+#include "test.h"
+
+struct bench {
+	struct mem_watch *near, *far; /* of two adapters */
+	uint8_t *memory;
+	size_t page;
+	atomic_bool is_unmapped;
+};
+
+/* False: the kernel does not tell. */
+static bool bench_open(struct bench *b)
+{
+	memset(b, 0, sizeof(*b));
+	b->page = (size_t)sysconf(_SC_PAGESIZE);
+	b->near = notice_open();
+	b->far = notice_open();
+	REQUIRE(b->near && b->far);
+	b->memory = lone_pages(2 * b->page);
+	b->near->since = b->near->begin((uintptr_t)b->memory, 2 * b->page);
+	b->far->since = b->near->since;
+	return b->near->since != 0;
+}
+
+static void bench_close(struct bench *b)
+{
+	if (b->near->since)
+		b->near->end((uintptr_t)b->memory, 2 * b->page);
+	notice_close(b->near);
+	notice_close(b->far);
+	munmap(b->memory, 2 * b->page);
+}
+
+static void *unmap_run(void *argument)
+{
+	struct bench *b = argument;
+
+	munmap(b->memory, b->page);
+	atomic_store(&b->is_unmapped, true);
+	return NULL;
+}
+
+static void *access_run(void *argument)
+{
+	struct bench *b = argument;
+	bool is_granted = mem_watch_enter(b->far, b->memory, 1);
+
+	mem_watch_leave(b->far);
+	return is_granted ? b : NULL;
+}
+
+static const char no_notices[] = "this kernel does not tell this process of unmapped memory";
+
+TEST(test_vmm_04_unmapping_waits_for_an_access_and_accesses_for_it)
+{
+	enum { LOOKS = 100 };
+	void *granted;
+	struct bench b;
+	pthread_t unmapper, other;
+
+	if (!bench_open(&b)) {
+		bench_close(&b);
+		SKIP(no_notices);
+	}
+	REQUIRE(mem_watch_enter(b.near, b.memory, 1));
+	REQUIRE(pthread_create(&unmapper, NULL, unmap_run, &b) == 0);
+	while (atomic_load(b.near->changes) == b.near->since)
+		sched_yield();
+	REQUIRE(pthread_create(&other, NULL, access_run, &b) == 0);
+	for (int i = 0; i < LOOKS; i++) {
+		EXPECT_EQ(atomic_load(b.near->changes), b.near->since + 1);
+		EXPECT(!atomic_load(&b.is_unmapped));
+		sched_yield();
+	}
+	mem_watch_leave(b.near);
+	REQUIRE(pthread_join(unmapper, NULL) == 0 && pthread_join(other, &granted) == 0);
+	EXPECT(granted == NULL);
+	EXPECT(!mem_watch_enter(b.near, b.memory, 1));
+	mem_watch_leave(b.near);
+	EXPECT(mem_watch_enter(b.near, b.memory + b.page, 1));
+	mem_watch_leave(b.near);
+	bench_close(&b);
+}
+
+/* As by a signal handler that interrupts an access: the access cannot end before. */
+TEST(test_vmm_04_a_thread_that_unmaps_within_an_access_goes_on)
+{
+	struct bench b;
+
+	if (!bench_open(&b)) {
+		bench_close(&b);
+		SKIP(no_notices);
+	}
+	REQUIRE(mem_watch_enter(b.near, b.memory, 1));
+	REQUIRE(munmap(b.memory, b.page) == 0);
+	mem_watch_leave(b.near);
+	EXPECT(!mem_watch_enter(b.near, b.memory, 1));
+	mem_watch_leave(b.near);
+	bench_close(&b);
+}
+
+/* A change costs the accesses of other regions a look, until what it unmapped is forgotten. */
+TEST(test_vmm_04_accesses_look_no_more_when_nothing_is_noted)
+{
+	struct bench b;
+
+	if (!bench_open(&b)) {
+		bench_close(&b);
+		SKIP(no_notices);
+	}
+	REQUIRE(munmap(b.memory, b.page) == 0);
+	EXPECT(mem_watch_enter(b.far, b.memory + b.page, 1));
+	EXPECT(!mem_watch_enter_same(b.far));
+	EXPECT(!mem_watch_enter(b.far, b.memory, 1));
+	b.near->end((uintptr_t)b.memory, 2 * b.page);
+	REQUIRE(mmap(b.memory, b.page, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == b.memory);
+	REQUIRE(b.near->begin((uintptr_t)b.memory, 2 * b.page) != 0);
+	EXPECT(mem_watch_enter(b.far, b.memory, 1));
+	EXPECT(mem_watch_enter_same(b.far));
+	mem_watch_leave(b.far);
+	REQUIRE(munmap(b.memory, b.page) == 0);
+	EXPECT(!mem_watch_enter(b.far, b.memory, 1));
+	mem_watch_leave(b.far);
+	bench_close(&b);
+}
+
+/* ---- Closing -------------------------------------------------------------------------------- */
+
+static void *stack_run(void *argument)
+{
+	const struct bench *b = argument;
+	uint8_t on_stack[64];
+	uintptr_t at = (uintptr_t)on_stack;
+
+	REQUIRE(b->near->begin(at, sizeof(on_stack)) != 0);
+	b->near->end(at, sizeof(on_stack));
+	return NULL;
+}
+
+/*
+ * The C library keeps the stacks of threads that ended, up to 40 MiB, and unmaps the oldest when
+ * the thread that reads events ends.
+ */
+TEST(test_vmm_04_closing_waits_for_no_stack_that_was_registered)
+{
+	const size_t kept = (size_t)39 << 20;
+	pthread_attr_t large;
+	struct bench b;
+	pthread_t thread;
+
+	if (!bench_open(&b)) {
+		bench_close(&b);
+		SKIP(no_notices);
+	}
+	REQUIRE(pthread_attr_init(&large) == 0 && pthread_attr_setstacksize(&large, kept) == 0);
+	REQUIRE(pthread_create(&thread, &large, stack_run, &b) == 0);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	pthread_attr_destroy(&large);
+	bench_close(&b);
+}
