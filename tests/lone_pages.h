@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -16,12 +17,13 @@ enum { LONE_GAP = 256 << 20 };
 /* As mmap() with those flags, and a file or -1. */
 static inline uint8_t *lone_map(size_t bytes, int flags, int file)
 {
-	uint8_t *at = mmap(NULL, bytes + LONE_GAP, PROT_NONE,
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), taken = (bytes + page - 1) / page * page;
+	uint8_t *at = mmap(NULL, taken + LONE_GAP, PROT_NONE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	REQUIRE(at != MAP_FAILED);
 	REQUIRE(mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0) == at);
-	REQUIRE(munmap(at + bytes, LONE_GAP) == 0);
+	REQUIRE(munmap(at + taken, LONE_GAP) == 0);
 	return at;
 }
 

@@ -399,16 +399,20 @@ static enum weft_status refusal(const struct fire *f, const struct use *u)
 }
 
 /*
- * Over TCP a Read is flushed if its page changes between request and response: the sink was
+ * Over TCP a request is flushed if its page changes while it is under way. A Read: the sink was
  * deregistered, and the response is refused; or the source went, and a Terminate names no request.
+ * A Write or Send of the page: other memory came between its CRC and the kernel's copy of it, and
+ * the peer refuses the frame.
  */
-static bool is_cut_response(struct fire *f, const struct use *u, enum weft_status status)
+static bool is_cut(struct fire *f, const struct use *u, enum weft_status status)
 {
 	enum weft_reason r;
 
-	if (f->is_roce || u->opcode != WEFT_OP_READ || status != WEFT_ERR_FLUSHED)
+	if (f->is_roce || u->opcode == WEFT_OP_FETCH_ADD || status != WEFT_ERR_FLUSHED)
 		return false;
 	r = reason_of(f->near.node.qp);
+	if (u->opcode != WEFT_OP_READ)
+		return u->is_own && r == WEFT_R_MPA_CRC;
 	return u->is_own ? r == WEFT_R_TAG_INVALID || r == WEFT_R_TAG_INSTANCE
 			 : r == WEFT_R_PEER_TERMINATED;
 }
@@ -438,7 +442,7 @@ static void fire_run(struct fire *f)
 				expect_reasons(f, u);
 		}
 		if (!is_good) {
-			if (!is_cut_response(f, u, status))
+			if (!is_cut(f, u, status))
 				MUST_EQ(status, refusal(f, u));
 			f->counts[u - uses].refused++;
 			fire_again(f);

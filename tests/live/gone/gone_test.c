@@ -88,8 +88,9 @@ static void make_read_only(struct patch *p)
 
 static void move_away(struct patch *p)
 {
-	p->elsewhere = mremap(gone_at(p), gone_bytes(p), gone_bytes(p) + p->page, MREMAP_MAYMOVE);
-	REQUIRE(p->elsewhere != MAP_FAILED && p->elsewhere != gone_at(p));
+	p->elsewhere = lone_pages(gone_bytes(p));
+	REQUIRE(mremap(gone_at(p), gone_bytes(p), gone_bytes(p), MREMAP_MAYMOVE | MREMAP_FIXED,
+		       p->elsewhere) == p->elsewhere);
 }
 
 static void truncate_file(struct patch *p)
