@@ -71,6 +71,9 @@ int udp_slot_connect(uint8_t adapter_slot);
  */
 uint16_t udp_source_port(uint32_t sender_qp, uint32_t receiver_qp);
 
+/* Whether the address is one of this host's. */
+bool udp_is_local(bool is_ipv6, const uint8_t *address);
+
 /* ---- Packets in ----------------------------------------------------------------------------- */
 
 /*

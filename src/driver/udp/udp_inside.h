@@ -271,16 +271,6 @@ int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from);
 
 /* Names of a slot or a service. */
 struct unix_names udp_unix_names(const struct udp_owner_key *owner_key);
-int udp_unix_listen(const struct unix_name *name);
-
-/* -EACCES: another user has bound the name. */
-int udp_unix_connect(const struct unix_name *name);
-
-/* Listens at a hidden name, which is unique. */
-int udp_unix_listen_hidden(const struct unix_names *names);
-
-/* Whether the process at the other end belongs to this user or to root. */
-bool udp_unix_is_trusted(int fd);
 
 /* ---- udp_hand.c ---- */
 

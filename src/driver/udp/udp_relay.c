@@ -13,39 +13,17 @@
  * new processes out, and no more. A user who binds UDP port 4791 first can do that as well.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "driver/sys/calls.h"
+#include "driver/sys/unix_sockets.h"
 #include "driver/udp/udp_inside.h"
 
 /* Listing names takes at most a sixteenth of the time, except for a burst. */
-enum { ENTER_MAX = 16, FULL_TRIES = 64, ASK_SHARE = 16, ASK_BURST_NS = 100 * 1000 * 1000 };
+enum { ENTER_MAX = 16, ASK_SHARE = 16, ASK_BURST_NS = 100 * 1000 * 1000 };
 
 /* ---- Names ---------------------------------------------------------------------------------- */
-
-/*
- * Connects to a slot or service by any of its names but a hidden one. -ECONNREFUSED: it does not
- * exist; -EACCES: the same, and another user has some of its names.
- */
-static int names_connect(const struct unix_names *names)
-{
-	int err = -ECONNREFUSED;
-
-	for (uint32_t spare = 0; spare < UNIX_NAMES; spare++) {
-		struct unix_name name;
-		int fd;
-
-		unix_name_init(&name, names, spare);
-		fd = udp_unix_connect(&name);
-		if (fd >= 0)
-			return fd;
-		if (fd != -ECONNREFUSED && (fd != -EACCES || err == -ECONNREFUSED))
-			err = fd; /* it may exist */
-	}
-	return err;
-}
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -76,72 +54,18 @@ static int hidden_connect(struct udp *u, const struct unix_names *names, int err
 	if (found == -EAGAIN)
 		return found;
 	if (found > 0)
-		err = udp_unix_connect(&name);
+		err = unix_connect(&name);
 	return err == -EACCES ? -ECONNREFUSED : err;
 }
 
 static int key_connect(struct udp *u, const struct udp_owner_key *owner_key)
 {
 	struct unix_names names = udp_unix_names(owner_key);
-	int fd = names_connect(&names);
+	int fd = unix_names_connect(&names);
 
 	if (fd < 0 && owner_key->kind == UDP_SERVICES)
 		return hidden_connect(u, &names, fd);
 	return fd == -EACCES ? -ECONNREFUSED : fd;
-}
-
-/*
- * Whether a process of this user or of root listens at the name. If its backlog is full, room comes
- * soon; at a socket of another user it may never come.
- */
-static bool is_ours(const struct unix_names *names, uint32_t spare)
-{
-	struct unix_name name;
-	int fd = -EAGAIN;
-
-	unix_name_init(&name, names, spare);
-	for (int tries = 0; fd == -EAGAIN && tries < FULL_TRIES; tries++) {
-		if (tries > 0)
-			sched_yield();
-		fd = udp_unix_connect(&name);
-	}
-	if (fd >= 0)
-		call_close(fd);
-	return fd >= 0;
-}
-
-/* Whether a process of ours has another name: the foreign user of the usual name may have left. */
-static bool is_elsewhere(const struct unix_names *names, uint32_t here)
-{
-	for (uint32_t spare = 0; spare < UNIX_NAMES; spare++) {
-		if (spare != here && is_ours(names, spare))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Binds first and looks for other owners after: of two processes that come at once at most one
- * keeps the slot or service. *are_all_foreign: another user has bound every name.
- */
-static int names_take(const struct unix_names *names, bool is_thorough, bool *are_all_foreign)
-{
-	*are_all_foreign = false;
-	for (uint32_t spare = 0; spare < UNIX_NAMES; spare++) {
-		struct unix_name name;
-		int fd;
-
-		unix_name_init(&name, names, spare);
-		fd = udp_unix_listen(&name);
-		if (fd >= 0 && is_elsewhere(names, spare)) {
-			call_close(fd);
-			return -EADDRINUSE;
-		}
-		if (fd != -EADDRINUSE || !is_thorough || is_ours(names, spare))
-			return fd;
-	}
-	*are_all_foreign = true;
-	return -EADDRINUSE;
 }
 
 /*
@@ -152,11 +76,11 @@ static int names_take(const struct unix_names *names, bool is_thorough, bool *ar
 static int service_names_take(struct unix_names *names)
 {
 	bool are_all_foreign;
-	int fd = names_take(names, true, &are_all_foreign), found;
+	int fd = unix_names_take(names, true, &are_all_foreign), found;
 	struct unix_name name;
 
 	if (are_all_foreign)
-		fd = udp_unix_listen_hidden(names);
+		fd = unix_listen_hidden(names);
 	if (fd < 0)
 		return fd;
 	names->excluded_inodes[0] = unix_inode_of(fd);
@@ -176,7 +100,7 @@ int udp_listener_open(struct udp *u, struct udp_socket *listener,
 	bool are_all_foreign;
 	int fd = owner_key->kind == UDP_SERVICES
 			 ? service_names_take(&names)
-			 : names_take(&names, is_thorough, &are_all_foreign);
+			 : unix_names_take(&names, is_thorough, &are_all_foreign);
 
 	if (fd < 0)
 		return fd;
@@ -203,7 +127,7 @@ static void client_open(struct udp_socket *listener, int fd)
 	struct udp *u = listener->udp;
 	struct udp_client *g = NULL;
 
-	if (!udp_unix_is_trusted(fd))
+	if (!unix_is_trusted(fd))
 		u->counts.sent_away++;
 	else if (u->client_count < UDP_CLIENTS_MAX)
 		g = calloc(1, sizeof(*g));

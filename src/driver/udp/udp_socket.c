@@ -15,7 +15,7 @@
 enum { OPTION_UDP_NO_CHECK6_RX = 102, OPTION_UDP_GRO = 104, OPTION_IPV6_MULTICAST_ALL = 29 };
 
 /* The kernel grants as much as its limits allow. */
-enum { BUFFER_BYTES = 4 * 1024 * 1024, BACKLOG = 1024 };
+enum { BUFFER_BYTES = 4 * 1024 * 1024 };
 
 void udp_set(int fd, int level, int name, int value)
 {
@@ -78,6 +78,13 @@ uint32_t udp_interface_of(bool is_ipv6, const uint8_t *address)
 	}
 	freeifaddrs(all);
 	return index;
+}
+
+bool udp_is_local(bool is_ipv6, const uint8_t *address)
+{
+	enum { LOOPBACK_NET = 127 };
+
+	return (!is_ipv6 && address[0] == LOOPBACK_NET) || udp_interface_of(is_ipv6, address) != 0;
 }
 
 /* A link-local address needs the interface too. */
@@ -262,62 +269,4 @@ struct unix_names udp_unix_names(const struct udp_owner_key *owner_key)
 		(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.service.%016llx",
 			       (unsigned long long)owner_key->service_id);
 	return names;
-}
-
-/* Any process can bind a name, and connect to one. */
-bool udp_unix_is_trusted(int fd)
-{
-	struct ucred who = { .uid = (uid_t)-1 };
-	socklen_t length = sizeof(who);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 &&
-	       unix_user_is_trusted(who.uid);
-}
-
-static int unix_socket(void)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	return fd < 0 ? -errno : fd;
-}
-
-int udp_unix_listen(const struct unix_name *name)
-{
-	int fd = unix_socket();
-
-	if (fd < 0)
-		return fd;
-	if (unix_name_bind(fd, name) == 0 && listen(fd, BACKLOG) == 0)
-		return fd;
-	return failed(fd);
-}
-
-int udp_unix_listen_hidden(const struct unix_names *names)
-{
-	int fd = unix_socket();
-
-	if (fd < 0)
-		return fd;
-	if (unix_name_bind_hidden(fd, names) == 0 && listen(fd, BACKLOG) == 0)
-		return fd;
-	return failed(fd);
-}
-
-/* The sender's buffer limits the unread packets at the other end. */
-int udp_unix_connect(const struct unix_name *name)
-{
-	int fd = unix_socket();
-
-	if (fd < 0)
-		return fd;
-	udp_set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
-	if (call_connect(fd, (const void *)&name->un, name->size) < 0) {
-		if (errno == EPROTOTYPE) /* not a socket of weft */
-			errno = EACCES;
-		return failed(fd);
-	}
-	if (udp_unix_is_trusted(fd))
-		return fd;
-	call_close(fd);
-	return -EACCES;
 }
