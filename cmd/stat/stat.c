@@ -101,6 +101,10 @@ static void print_roce(const struct stat_line *l)
 	printf("                from other adapters of this host %s, handed to them %s; sent away as "
 	       "another user's %s\n",
 	       stat_text(l, "handed_in"), stat_text(l, "handed_out"), stat_text(l, "sent_away"));
+	if (*stat_text(l, "near_in")) /* a process of an earlier version does not tell */
+		printf("                near: by shared memory %s in, %s out; %s lost\n",
+		       stat_text(l, "near_in"), stat_text(l, "near_out"),
+		       stat_text(l, "near_lost"));
 	printf("                lost by the host %s on their way in, %s on their way out",
 	       stat_text(l, "overruns"), stat_text(l, "refused"));
 	if (stat_number(l, "refused") > 0)

@@ -182,7 +182,7 @@ enum weft_reason weft_ee_destroy(struct weft_ee *ee);
 struct weft_roce_counts {
 	uint64_t messages_in, messages_out; /* once each, however often they were sent */
 	uint64_t packets_in, packets_out;
-	uint64_t bytes_in, bytes_out; /* of UDP */
+	uint64_t bytes_in, bytes_out; /* of UDP, or what they would be */
 	uint64_t payload_in, payload_out;
 	uint64_t dropped; /* of packets_in; why the latest was: dropped_for */
 	uint64_t resent;  /* of packets_out */
@@ -200,7 +200,9 @@ struct weft_roce_counts {
 	 * pinned; what is pinned here weft_space_query() tells (SEND-S4).
 	 */
 	uint64_t kept_bytes, kept_bytes_max, kept_byte_ns;
-	uint64_t reserved[5]; /* zero */
+	/* Packets by memory that is shared with adapters of this host; lost: the peer took none. */
+	uint64_t near_in, near_out, near_lost;
+	uint64_t reserved[2]; /* zero */
 };
 
 /* WEFT_R_ROCE_CLOSED before weft_roce_open(). */

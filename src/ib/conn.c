@@ -293,6 +293,7 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 	if (fields & IB_PATH) {
 		c->path = k->path;
 		c->path.mtu_bytes = mtu_bytes;
+		c->is_peer_gone = false;
 		note_path(c);
 	}
 	if (fields & IB_P_KEY)
@@ -350,6 +351,16 @@ void ib_peer_left(struct ib_conn *c, enum weft_reason reason)
 {
 	if (c->qp)
 		conn_fail(c, reason);
+}
+
+void ib_port_near_lost(struct ib_port *port, uint64_t now_ns, uint8_t near_slot)
+{
+	for (uint32_t i = 0; i < port->conns_max; i++) {
+		struct ib_conn *c = port->conns[i];
+
+		if (c && c->service == WEFT_RC && c->path.near_slot == near_slot)
+			rc_retry_give_up(c, now_ns);
+	}
 }
 
 struct ib_conn *ib_conn_of(const struct weft_qp *qp)

@@ -39,6 +39,8 @@ struct ib_path {
 	uint32_t mtu_bytes;		  /* of payload: 256 to 4096 */
 	uint8_t traffic_class, hop_limit; /* hop_limit 0: IB_HOP_LIMIT */
 	uint32_t flow_label;		  /* RoCEv2 uses from.port instead */
+	/* The peer's slot, if packets go by memory that is shared with its adapter; else 0. */
+	uint8_t near_slot;
 };
 
 /* ---- The port ------------------------------------------------------------------------------- */
@@ -70,6 +72,8 @@ struct ib_in {
 	bool is_ipv4_word_known;
 	uint16_t ipv4_id, ipv4_fragment;
 	uint8_t traffic_class, hop_limit; /* of the IP header, with its enum ib_ecn */
+	bool is_near;			  /* by shared memory, see struct ib_path */
+	bool has_no_icrc; /* then: memory does not change bits, so it needs no check */
 };
 
 /* WEFT_OK, or why it was dropped. */
@@ -91,6 +95,7 @@ struct ib_out {
 	uint8_t *room;	  /* in: for the packet, IBA_PACKET_MAX bytes; NULL: a gather list */
 	uint16_t ipv4_id; /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
 	uint8_t ecn;	  /* enum ib_ecn, for the IP header */
+	bool has_icrc;	  /* else its ICRC is 0, as it goes by shared memory */
 	/* The port has no room for more copies: send it before the next. Never set with `room`. */
 	bool is_last;
 	const struct ib_path *path; /* of a connection, or own_path */
@@ -111,6 +116,15 @@ static inline uint8_t ib_path_hop_limit(const struct ib_path *path)
 }
 
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
+
+/*
+ * The slot of the adapter that the next packet likely goes to by shared memory; 0: by the network,
+ * or there is none.
+ */
+uint8_t ib_port_near_next(const struct ib_port *port);
+
+/* Whether packets that go by shared memory have an ICRC as well: someone looks at them. */
+void ib_port_check_near(struct ib_port *port, bool is_checked);
 
 /*
  * The packets from ib_port_send() have been sent: unpins their memory (SEND-06). Every call but
@@ -145,6 +159,13 @@ void ib_port_wake(struct ib_port *port, uint64_t now_ns);
  * owner tells the peer, and then destroys it.
  */
 struct ib_conn *ib_port_event(struct ib_port *port);
+
+/*
+ * The adapter of that slot, to which packets went by shared memory, has closed or died. Reliable
+ * connections to it give it up without waiting for answers: their requests end, those that are
+ * posted later as well (WEFT_ERR_PEER_GONE).
+ */
+void ib_port_near_lost(struct ib_port *port, uint64_t now_ns, uint8_t near_slot);
 
 /* ---- Management datagrams ------------------------------------------------------------------- */
 

@@ -284,7 +284,8 @@ static uint32_t add_payload(struct ib_out *out, const struct load *load, uint32_
 		uint8_t *bytes = load->spans[i].bytes;
 		size_t length = (size_t)load->spans[i].length;
 
-		*crc = crc32_add(*crc, bytes, length);
+		if (out->has_icrc)
+			*crc = crc32_add(*crc, bytes, length);
 		CHECK(span_list_add(&out->spans, bytes, length));
 	}
 	return load->is_copied && !load->is_bounced ? load->bytes : 0;
@@ -300,7 +301,7 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 		.ipv4_id = out->ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
-	uint32_t bytes = load ? load->bytes : 0, at, crc;
+	uint32_t bytes = load ? load->bytes : 0, at, crc = 0;
 	uint8_t *own = own_bytes(out);
 	bool is_kept;
 
@@ -308,12 +309,15 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	p->pad = iba_pad(bytes);
 	out->path = path;
 	out->ecn = IB_ECN_NOT;
+	out->has_icrc = path->near_slot == 0 || port->is_near_checked;
 	out->spans.count = 0;
 	out->spans.length = 0;
 	at = iba_encode(p, own);
 	CHECK(span_list_add(&out->spans, own, at));
-	crc = iba_icrc_begin(&ip, iba_packet_bytes(p->opcode, bytes));
-	crc = iba_icrc_add_packet(crc, own, at);
+	if (out->has_icrc) {
+		crc = iba_icrc_begin(&ip, iba_packet_bytes(p->opcode, bytes));
+		crc = iba_icrc_add_packet(crc, own, at);
+	}
 	if (bytes > 0)
 		at += add_payload(out, load, &crc);
 	is_kept = bytes > 0 && load->is_bounced;

@@ -148,6 +148,11 @@ static uint32_t factor_of(struct ib_port *port, size_t length)
 	return *factor;
 }
 
+void ib_port_check_near(struct ib_port *port, bool is_checked)
+{
+	port->is_near_checked = is_checked;
+}
+
 /* IBA 7.8.1, annex A17. */
 enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in)
 {
@@ -158,9 +163,12 @@ enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in)
 		.ipv4_id = in->ipv4_id,
 		.ipv4_fragment = in->ipv4_fragment,
 	};
-	uint32_t begin = iba_icrc_begin(&ip, (uint32_t)in->length);
-	uint32_t difference = iba_icrc_differs(begin, in->bytes, in->length), word;
+	uint32_t begin, difference, word;
 
+	if (in->has_no_icrc)
+		return WEFT_OK;
+	begin = iba_icrc_begin(&ip, (uint32_t)in->length);
+	difference = iba_icrc_differs(begin, in->bytes, in->length);
 	if (difference == 0)
 		return WEFT_OK;
 	if (in->is_ipv6 || in->is_ipv4_word_known)
@@ -390,6 +398,13 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 		return true;
 	}
 	return false;
+}
+
+uint8_t ib_port_near_next(const struct ib_port *port)
+{
+	if (port->mads_out.count > 0 || list_is_empty(&port->ready))
+		return 0;
+	return CONTAINER_OF(port->ready.next, struct ib_conn, ready_link)->path.near_slot;
 }
 
 bool ib_port_has_output(const struct ib_port *port)

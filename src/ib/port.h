@@ -59,6 +59,7 @@ struct ib_port {
 	uint64_t drops[WEFT_REASON_COUNT]; /* of counts.dropped */
 	uint64_t cut_after;		   /* injected fault: bytes one way; UINT64_MAX: never */
 	struct qp_tally unowned; /* counts without a queue pair: it has left, or of a context */
+	bool is_near_checked;	 /* packets by shared memory have an ICRC, too */
 	uint32_t burst;		 /* packets that the first of ready has sent in its turn */
 	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not computed yet */
 	uint8_t bounce[IB_BOUNCES][IBA_PAYLOAD_MAX];

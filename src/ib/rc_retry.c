@@ -122,6 +122,10 @@ void rc_retry_sent(struct ib_conn *c, uint64_t now_ns)
 
 	if (q->deadline_ns != UINT64_MAX)
 		return;
+	if (c->is_peer_gone) {
+		conn_deadline(c, now_ns);
+		return;
+	}
 	q->progress_ns = now_ns;
 	q->probe_ns = probe_first(c);
 	wait_for_answer(c, now_ns, q->probe_ns);
@@ -442,6 +446,10 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	q->deadline_ns = UINT64_MAX;
 	if (q->count == 0)
 		return;
+	if (c->is_peer_gone) {
+		rc_req_fail(c, WEFT_ERR_PEER_GONE, WEFT_R_PEER_GONE);
+		return;
+	}
 	if (requester_is_asking(q)) {
 		ask(c, now_ns);
 		return;
@@ -465,4 +473,11 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	q->probe_ns = least(2 * q->probe_ns, c->timeout_ns);
 	left_ns = c->timeout_ns - (now_ns - q->progress_ns);
 	wait_for_answer(c, now_ns, q->probe_ns < left_ns ? q->probe_ns : left_ns);
+}
+
+void rc_retry_give_up(struct ib_conn *c, uint64_t now_ns)
+{
+	c->is_peer_gone = true;
+	if (c->qp && c->req.count > 0)
+		conn_deadline(c, now_ns);
 }

@@ -45,3 +45,6 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_alive(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_sent(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns);
+
+/* The peer is known to be gone: its answers are not waited for. */
+void rc_retry_give_up(struct ib_conn *c, uint64_t now_ns);

@@ -7,6 +7,7 @@ attacker may neither use up the victim's descriptors, nor hand it packets, nor g
 others of the victim's user out by taking names.
 """
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -24,6 +25,7 @@ SERVICE = "weft.roce.service.%016x" % (0x1060000 + int(PORT))
 PLACES = 254
 DESCRIPTORS_FEW = 64
 HANDED_ON = 0x77664831
+RING_GIVEN = 0x77664e31
 
 
 def in_network():
@@ -31,16 +33,16 @@ def in_network():
     network()
 
 
-def listen(start):
-    victim = start(WEFT, "perf", "--roce", "--listen", "127.0.0.1:" + PORT)
+def listen(start, **wishes):
+    victim = start(WEFT, "perf", "--roce", "--listen", "127.0.0.1:" + PORT, **wishes)
     line = victim.stdout.readline()
     expect("the victim listens: %r" % line, line != "")
     return victim
 
 
-def expect_served(what):
+def expect_served(what, **wishes):
     done = run(WEFT, "perf", "--roce", "--quiet", "--size", "64", "--seconds", "0.2",
-               "127.0.0.1:" + PORT)
+               "127.0.0.1:" + PORT, **wishes)
     expect_equal("%s: a peer of the same user: %s%s" % (what, done.stdout, done.stderr),
                  done.returncode, 0)
 
@@ -132,6 +134,28 @@ def take_places_full():
 
 def take_service():
     return [name_take(SERVICE), ""]
+
+
+def hand_over_ring():
+    """Memory for packets, as adapters of one user hand over to each other."""
+    s = name_connect("weft.roce.near.1")
+    s.settimeout(10)
+    ring = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
+    os.ftruncate(ring, resource.getpagesize() + (1 << 19))
+    fcntl.fcntl(ring, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    try:
+        socket.send_fds(s, [struct.pack("=II", RING_GIVEN, 200)], [ring])
+        return [s, "sent away" if s.recv(1) == b"" else "answered"]
+    except (ConnectionResetError, BrokenPipeError):
+        return [s, "sent away"]
+    except socket.timeout:
+        return [s, "let in"]
+
+
+def take_near_names():
+    """Of the first slots, with their spare names."""
+    return [name_take("weft.roce.near.%d%s" % (slot, spare)) for slot in range(1, 9)
+            for spare in ("", ".1", ".2", ".3")] + [""]
 
 
 # --- tests ---------------------------------------------------------------------------------------
@@ -228,6 +252,33 @@ def test_a_service_name_taken_by_another_user_takes_no_requests(_):
             names = f.read()
         expect("the attack was for this service: " + names, SERVICE + ".1" in names)
         expect_served("under attack")
+
+
+def roce_counts(victim):
+    said = run(WEFT, "stat", "--json", str(victim.pid)).stdout
+    return json.loads(said)["adapters"][0]["roce"]
+
+
+def test_a_ring_of_another_user_is_not_taken(_):
+    in_network()
+    with Children() as start:
+        victim = listen(start, WEFT_NEAR="on")
+        with Attacker(hand_over_ring) as attacker:
+            expect_equal("what became of the attacker", attacker.said, "sent away")
+        expect("connections that were sent away", roce_counts(victim)["sent_away"] > 0)
+        expect_served("after the attack", WEFT_NEAR="on")
+        expect("packets of a peer of the same user", roce_counts(victim)["near_in"] > 0)
+
+
+def test_near_names_taken_by_another_user_leave_udp(_):
+    """Nothing is shared with the user who took the name."""
+    in_network()
+    with Attacker(take_near_names), Children() as start:
+        victim = listen(start, WEFT_NEAR="on")
+        expect_served("under attack", WEFT_NEAR="on")
+        roce = roce_counts(victim)
+        expect_equal("packets by shared memory", roce["near_in"] + roce["near_out"], 0)
+        expect("packets", roce["packets_in"] > 0)
 
 
 main(globals())

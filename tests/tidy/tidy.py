@@ -25,7 +25,7 @@ TRANSPORTS = ["loopback", "iwarp", "ib"]
 BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "store"]
 CORE_ROOMS = BELOW_UPPER + ["rio", "iscsi", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
-CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/roce"]
+CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/near", "driver/roce"]
 WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio"]
 DIVIDED = ["driver", "sim", "compat", "cmd"]  # rooms with rooms inside
 ARROWS = {
@@ -47,7 +47,8 @@ ARROWS = {
     "driver/loop": CORE_ROOMS + BELOW_LOOP,
     "driver/tcp": CORE_ROOMS + BELOW_LOOP + ["driver/loop"],
     "driver/udp": CORE_ROOMS + BELOW_LOOP + ["driver/loop"],
-    "driver/roce": CORE_ROOMS + BELOW_LOOP + ["driver/loop", "driver/udp"],
+    "driver/near": CORE_ROOMS + BELOW_LOOP + ["driver/loop"],
+    "driver/roce": CORE_ROOMS + BELOW_LOOP + ["driver/loop", "driver/udp", "driver/near"],
     "driver/stat": CORE_ROOMS + CARRIERS,
     "driver/calls": CORE_ROOMS + CARRIERS + ["driver/stat"],
     "driver/file": CORE_ROOMS + ["driver/sys"],

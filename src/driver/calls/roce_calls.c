@@ -102,7 +102,8 @@ static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 	if (r != WEFT_OK)
 		return r;
 	path->from.port = udp_source_port(qp->number, w->peer_number);
-	return udp_source(roce->udp, path);
+	path->near_slot = roce_near_slot(roce, path, w->peer_number);
+	return path->near_slot != 0 ? WEFT_OK : udp_source(roce->udp, path);
 }
 
 /* ---- States --------------------------------------------------------------------------------- */
@@ -134,7 +135,9 @@ static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp,
 		return r;
 	}
 	if (is_connected) {
-		udp_flow_open(roce->udp, &k.path, qp->number, w->peer_number, &rc->flow_ref);
+		if (k.path.near_slot == 0)
+			udp_flow_open(roce->udp, &k.path, qp->number, w->peer_number,
+				      &rc->flow_ref);
 		observe_address(&roce->net->adapter->observed, &qp->ends.peer,
 				(struct trace_event){
 					.kind = TRACE_PEER,

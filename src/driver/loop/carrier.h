@@ -65,6 +65,11 @@ struct carrier_calls {
 	bool (*hot_input_all)(struct carrier *c);
 	/* The program has stopped polling: epoll watches hot sockets again. */
 	void (*hot_watch)(struct carrier *c);
+	/*
+	 * A thread is about to sleep until epoll reports something: peers that share memory with us
+	 * are asked to wake it by a socket. False: something has come already.
+	 */
+	bool (*rest)(struct carrier *c);
 	/* sleep_begin adds the sockets that epoll does not watch; sleep_input reads a ready one. */
 	void (*sleep_begin)(struct carrier *c, struct sleep_set *set);
 	bool (*sleep_input)(struct carrier *c, struct watch *w);

@@ -336,6 +336,15 @@ void net_hot_watch(struct net *net)
 		net->carriers[i]->calls->hot_watch(net->carriers[i]);
 }
 
+bool net_rest(struct net *net)
+{
+	bool is_empty = true;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		is_empty &= net->carriers[i]->calls->rest(net->carriers[i]);
+	return is_empty;
+}
+
 /* ---- Polls ---------------------------------------------------------------------------------- */
 
 /* Polls that read one of the hot sockets, until the next that asks epoll. */

@@ -104,6 +104,9 @@ uint64_t net_due(const struct net *net);
 /* The program has stopped polling: epoll watches every socket again. */
 void net_hot_watch(struct net *net);
 
+/* Before a thread sleeps on the sockets. False: something has come that no socket reports. */
+bool net_rest(struct net *net);
+
 /* At exit(): sends deferred requests, and tells peers that the process ends. */
 void net_exit(struct net *net);
 

@@ -201,7 +201,9 @@ static uint64_t sleep_ns(struct net *net)
 	uint64_t most_ms = net->adapter->observed.recording ? MS_MAX_SEEN : MS_MAX;
 
 	net->due_seen = due(net);
-	left_ns = net->due_seen <= now_ns || has_left(net) ? 0 : net->due_seen - now_ns;
+	left_ns = net->due_seen <= now_ns || has_left(net) || !net_rest(net)
+			  ? 0
+			  : net->due_seen - now_ns;
 	return left_ns < most_ms * NS_PER_MS ? left_ns : most_ms * NS_PER_MS;
 }
 

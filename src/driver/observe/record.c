@@ -307,18 +307,41 @@ static void see_ipv4_word(const struct ib_in *in, struct capture_datagram *d)
 	uint32_t word;
 
 	d->ipv4_fragment = IBA_IPV4_DF;
-	if (in->is_ipv6 || !iba_icrc_find_word(&ip, in->bytes, in->length, &word))
+	d->ipv4_id = in->is_ipv4_word_known ? in->ipv4_id : 0;
+	if (in->is_ipv6 || in->is_ipv4_word_known ||
+	    !iba_icrc_find_word(&ip, in->bytes, in->length, &word))
 		return;
 	d->ipv4_id = (uint16_t)(word >> 16);
 	d->ipv4_fragment = (uint16_t)word;
 }
 
+/* The ICRC that the packet would have on a network. */
+static void icrc_of(const struct ib_in *in, uint8_t icrc[IBA_ICRC_BYTES])
+{
+	const struct iba_icrc_ip ip = { .is_ipv6 = in->is_ipv6,
+					.from = &in->from,
+					.to = &in->to,
+					.ipv4_id = in->ipv4_id,
+					.ipv4_fragment = IBA_IPV4_DF };
+	uint32_t begin = iba_icrc_begin(&ip, (uint32_t)in->length);
+	uint32_t differs = iba_icrc_differs(begin, in->bytes, in->length);
+
+	for (int i = 0; i < IBA_ICRC_BYTES; i++)
+		icrc[i] = in->bytes[in->length - IBA_ICRC_BYTES + (size_t)i] ^
+			  (uint8_t)(differs >> 8 * i);
+}
+
 void record_packet_in(struct observed *o, const struct ib_in *in)
 {
 	struct recording *r = o->recording;
-	const struct iovec v = { (void *)(uintptr_t)in->bytes, in->length };
+	bool is_given = in->has_no_icrc && in->length >= IBA_BTH_BYTES + IBA_ICRC_BYTES;
+	uint8_t icrc[IBA_ICRC_BYTES];
+	const struct iovec v[] = {
+		{ (void *)(uintptr_t)in->bytes, in->length - (is_given ? sizeof(icrc) : 0) },
+		{ icrc, is_given ? sizeof(icrc) : 0 },
+	};
 	struct capture_datagram d = {
-		.v = &v,
+		.v = v,
 		.length = in->length,
 		.is_ipv6 = in->is_ipv6,
 		.from = in->from,
@@ -333,6 +356,8 @@ void record_packet_in(struct observed *o, const struct ib_in *in)
 	 */
 	if (in->length > INET_UDP_PAYLOAD_MAX)
 		return;
+	if (is_given)
+		icrc_of(in, icrc);
 	see_ipv4_word(in, &d);
 	pthread_mutex_lock(&r->lock);
 	capture_datagram(r->capture, &d, clock_ns());

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/check.h"
@@ -36,11 +37,36 @@ static void roce_free(struct roce *r)
 		cm_ids_close(r);
 	if (r->port)
 		ib_port_destroy(r->port);
+	if (r->near)
+		near_close(r->near);
 	if (r->udp)
 		udp_close(r->udp);
 	roce_packets_fini(r);
 	free(r->faults);
 	free(r);
+}
+
+/* Only if it is asked for. Else packets to adapters of this host go by UDP, as to others. */
+static void near_start(struct roce *r)
+{
+	const char *wish = secure_getenv("WEFT_NEAR");
+	const struct near_config config = { .watch = watch,
+					    .owner = r->net,
+					    .adapter_slot = udp_adapter_slot(r->udp) };
+
+	if (wish && strcmp(wish, "on") == 0)
+		(void)near_open(&config, &r->near);
+}
+
+uint8_t roce_near_slot(struct roce *r, const struct ib_path *path, uint32_t number)
+{
+	uint8_t adapter_slot = (uint8_t)(number >> 16);
+
+	if (!r->near || !udp_is_local(path->is_ipv6, path->to.address) ||
+	    !udp_is_local(path->is_ipv6, path->from.address) ||
+	    !near_reaches(r->near, adapter_slot))
+		return 0;
+	return adapter_slot;
 }
 
 static enum weft_reason roce_open(struct net *net, struct carrier **c)
@@ -69,6 +95,7 @@ static enum weft_reason roce_open(struct net *net, struct carrier **c)
 		return reason;
 	}
 	adapter_set_slot(&net->adapter->core, udp_adapter_slot(r->udp), chance);
+	near_start(r);
 	*c = &r->carrier;
 	return WEFT_OK;
 }
@@ -112,8 +139,18 @@ static void tell_of_failed_ees(struct roce *r)
 	}
 }
 
+/* Adapters of this host that have ended. */
+static void give_up_those_lost(struct roce *r)
+{
+	uint8_t adapter_slot;
+
+	while (r->near && (adapter_slot = near_lost(r->near)) != 0)
+		ib_port_near_lost(r->port, net_look_at_clock(r->net), adapter_slot);
+}
+
 void roce_take_events(struct roce *r)
 {
+	give_up_those_lost(r);
 	end_those_that_left(r);
 	tell_of_failed_ees(r);
 }
@@ -142,21 +179,39 @@ static bool input_all(struct carrier *c)
 
 static uint32_t hot_turns(const struct carrier *c)
 {
-	return udp_is_hot(roce_from(c)->udp) ? 1 : 0;
+	const struct roce *r = roce_from(c);
+
+	return (uint32_t)roce_is_near(r) + udp_is_hot(r->udp);
 }
 
+/* Shared memory has the first turn, if there is some. */
 static bool hot_input(struct carrier *c, uint32_t turn)
 {
 	struct roce *r = roce_from(c);
 
-	(void)turn;
+	if (turn == 0 && roce_is_near(r)) {
+		/* A thread that sleeps on the sockets in place of ours is still to be woken. */
+		near_stand_by(r->near, progress_is_aside(r->net) && !r->net->is_led);
+		return roce_input_near(r);
+	}
 	udp_stand_by(r->udp, progress_is_aside(r->net));
 	return roce_input(r, true);
 }
 
 static bool hot_input_all(struct carrier *c)
 {
-	return hot_turns(c) > 0 && hot_input(c, 0);
+	bool has_come = false;
+
+	for (uint32_t i = 0; i < hot_turns(c); i++)
+		has_come |= hot_input(c, i);
+	return has_come;
+}
+
+static bool rest(struct carrier *c)
+{
+	struct roce *r = roce_from(c);
+
+	return !r->near || near_rest(r->near);
 }
 
 static void hot_watch(struct carrier *c)
@@ -185,6 +240,8 @@ static uint64_t due(const struct carrier *c)
 	const struct roce *r = roce_from(c);
 	uint64_t held = r->faults ? roce_faults_due(r) : UINT64_MAX;
 
+	if (r->near)
+		held = least(held, near_due(r->near));
 	return least(held, least(ib_port_wait_due(r->port), cm_ids_due(r)));
 }
 
@@ -209,6 +266,8 @@ static void expire(struct carrier *c, uint64_t now_ns)
 
 	ib_port_expire(r->port, now_ns);
 	cm_ids_expire(r, now_ns);
+	if (r->near)
+		near_expire(r->near, now_ns);
 	if (r->faults)
 		roce_faults_expire(r, now_ns);
 }
@@ -223,28 +282,38 @@ static void retry(struct carrier *c)
 		r->slots_retry_at_ns = now_ns + slots_retry_ns;
 		udp_retry_slots(r->udp);
 	}
-	if (!udp_has_paused_listeners(r->udp))
+	if (!udp_has_paused_listeners(r->udp) && !(r->near && near_is_paused(r->near)))
 		return;
 	if (r->listeners_resume_at_ns == 0) {
 		r->listeners_resume_at_ns = now_ns + listeners_resume_ns;
 	} else if (r->listeners_resume_at_ns <= now_ns) {
 		r->listeners_resume_at_ns = 0;
 		udp_listeners_resume(r->udp);
+		if (r->near)
+			near_resume(r->near);
 	}
 }
 
 /* ---- Questions ------------------------------------------------------------------------------ */
 
+static const struct near_counts *near_counts_of(const struct roce *r)
+{
+	static const struct near_counts none;
+
+	return r->near ? near_counts(r->near) : &none;
+}
+
 void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 {
 	const struct ib_counts *port = ib_port_counts(r->port);
 	const struct udp_counts *udp = udp_counts(r->udp);
+	const struct near_counts *near = near_counts_of(r);
 
 	*counts = (struct weft_roce_counts){
 		.messages_in = port->messages_in,
 		.messages_out = port->messages_out,
-		.bytes_in = udp->bytes_in,
-		.bytes_out = udp->bytes_out,
+		.bytes_in = udp->bytes_in + near->bytes_in,
+		.bytes_out = udp->bytes_out + near->bytes_out,
 		.packets_in = port->packets_in,
 		.packets_out = port->packets_out,
 		.payload_in = port->payload_in,
@@ -263,7 +332,10 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 		.notices_out = port->notices_out,
 		.handed_in = udp->handed_to_us,
 		.handed_out = udp->handed_on,
-		.sent_away = udp->sent_away,
+		.sent_away = udp->sent_away + near->sent_away,
+		.near_in = near->packets_in,
+		.near_out = near->packets_out,
+		.near_lost = near->lost,
 		.calls_in = udp->calls_in,
 		.calls_out = udp->calls_out,
 		.calls_empty = udp->calls_empty,
@@ -297,14 +369,15 @@ static void traffic(const struct carrier *c, struct weft_traffic *sum)
 	const struct roce *r = roce_from(c);
 	const struct ib_counts *port = ib_port_counts(r->port);
 	const struct udp_counts *udp = udp_counts(r->udp);
+	const struct near_counts *near = near_counts_of(r);
 
 	const struct weft_traffic t = {
 		.messages_in = port->messages_in,
 		.messages_out = port->messages_out,
 		.frames_in = port->packets_in,
 		.frames_out = port->packets_out,
-		.bytes_in = udp->bytes_in,
-		.bytes_out = udp->bytes_out,
+		.bytes_in = udp->bytes_in + near->bytes_in,
+		.bytes_out = udp->bytes_out + near->bytes_out,
 		.payload_in = port->payload_in,
 		.payload_out = port->payload_out,
 		.payload_copied = port->payload_in + port->payload_out,
@@ -360,6 +433,8 @@ static void abandon(struct carrier *c)
 
 	neighbours_abandon(r);
 	udp_abandon(r->udp);
+	if (r->near)
+		near_abandon(r->near);
 	if (r->tun)
 		tun_abandon(r->tun);
 }
@@ -379,6 +454,7 @@ static const struct carrier_calls roce_calls = {
 	.hot_input = hot_input,
 	.hot_input_all = hot_input_all,
 	.hot_watch = hot_watch,
+	.rest = rest,
 	.sleep_begin = sleep_begin,
 	.sleep_input = sleep_input,
 	.is_used = is_used,

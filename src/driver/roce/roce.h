@@ -10,6 +10,7 @@
  *	tun.h           raw datagrams by a TUN interface
  *	cm_id.h         the connection manager
  *	udp.h           the sockets
+ *	near.h          shared memory to adapters of the same host
  *
  * The adapter's lock guards all of it.
  */
@@ -19,6 +20,7 @@
 
 #include "cm/ib_cm.h"
 #include "driver/loop/net.h"
+#include "driver/near/near.h"
 #include "driver/udp/udp.h"
 #include "ib/ib.h"
 
@@ -29,6 +31,7 @@ struct roce {
 	struct carrier carrier;
 	struct net *net;
 	struct udp *udp;
+	struct near *near; /* NULL: all packets go by UDP */
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */
 	uint8_t *room;	     /* the memory of these packets */
@@ -76,6 +79,12 @@ struct roce_ee {
 
 /* Converts a program's path to the core's form, with source port 0. */
 enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to);
+
+/*
+ * The slot of the adapter that has a queue pair or context of this number, if shared memory reaches
+ * it; else 0.
+ */
+uint8_t roce_near_slot(struct roce *roce, const struct ib_path *path, uint32_t number);
 
 /* The adapter's RoCE carrier, made at first use; that of a network, or NULL. */
 enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce);

@@ -174,6 +174,7 @@ static struct ib_out *copy_out(struct roce_faults *f, const struct ib_path *path
 			       size_t length)
 {
 	f->out.path = path;
+	f->out.has_icrc = true; /* see ib_port_check_near() */
 	f->out.spans = (struct span_list){ .count = 1, .length = length };
 	f->out.spans.spans[0] = (struct span){ bytes, length };
 	return &f->out;
@@ -240,6 +241,11 @@ static void damage_in(struct roce *r, struct ib_in *in)
 	const struct iba_icrc_ip ip = { in->is_ipv6, &in->from, &in->to, 0, 0 };
 	uint8_t *bytes = r->faults->damaged;
 
+	if (in->has_no_icrc) { /* of a peer without faults: it is dropped for that */
+		in->has_no_icrc = false;
+		made(r, FAULT_CORRUPT, in);
+		return;
+	}
 	memcpy(bytes, in->bytes, in->length);
 	if (!damage(r, IN, &ip, bytes, in->length))
 		return;
@@ -317,7 +323,7 @@ static bool send_one(struct roce *r, struct ib_out *out, uint32_t fate)
 		made(r, FAULT_LOSS, NULL);
 		return true;
 	}
-	if (udp_is_blocked(r->udp))
+	if (udp_is_blocked(r->udp) || (r->near && near_is_blocked(r->near)))
 		return false;
 	if (is_fated(fate, FAULT_CORRUPT))
 		out = damage_out(r, out);

@@ -17,6 +17,7 @@ enum {
 	FETCHES_VAIN = 8,
 	BATCH_ENOUGH = 48 * 1024,
 	BATCHES_MAX = 8, /* then packets received meanwhile are handled first */
+	NEAR_MAX = 256,	 /* the same of packets by shared memory */
 	/* Alignment of packets of a batch: the kernel copies faster from full cache lines. */
 	ROOM_ALIGN = 64,
 	ROOM_BYTES = (UDP_BATCH_BYTES_MAX + IBA_PACKET_MAX) / ROOM_ALIGN * ROOM_ALIGN +
@@ -78,7 +79,7 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 		return true;
 	}
 	r->net->asked += iba_is_request(in->bytes, in->length);
-	flow_ref = flow_ref_of(r, in);
+	flow_ref = in->is_near ? NULL : flow_ref_of(r, in);
 	if (flow_ref)
 		udp_flow_learn(r->udp, flow_ref, in);
 	return true;
@@ -113,9 +114,39 @@ static struct fetch_result take_fetched(struct roce *r)
 	return c;
 }
 
-bool roce_input(struct roce *r, bool is_hot)
+bool roce_input_near(struct roce *r)
+{
+	bool is_recorded = r->net->adapter->observed.recording;
+	const struct ib_in *in = near_next(r->near);
+	uint32_t count = 0;
+
+	if (in)
+		net_look_at_clock(r->net);
+	for (; in; in = count < NEAR_MAX ? near_next(r->near) : NULL) {
+		count++;
+		if (is_recorded)
+			record_packet_in(&r->net->adapter->observed, in);
+		if (r->faults)
+			roce_faults_take(r, in);
+		else
+			(void)roce_take(r, in);
+	}
+	return count > 0;
+}
+
+/* Until nothing is left: what woke us may have been taken before. */
+static bool input_near_all(struct roce *r)
 {
 	bool has_come = false;
+
+	for (int i = 0; i < FETCHES_ALL && roce_is_near(r) && roce_input_near(r); i++)
+		has_come = true;
+	return has_come;
+}
+
+bool roce_input(struct roce *r, bool is_hot)
+{
+	bool has_come = input_near_all(r);
 
 	for (int i = 0; i < FETCHES_MAX && udp_fetch(r->udp, is_hot && i == 0); i++)
 		has_come |= take_fetched(r).has_come;
@@ -124,7 +155,7 @@ bool roce_input(struct roce *r, bool is_hot)
 
 bool roce_input_all(struct roce *r)
 {
-	bool has_come = false;
+	bool has_come = input_near_all(r);
 	int vain = 0;
 
 	udp_ask_all(r->udp);
@@ -158,7 +189,7 @@ static bool is_resting(const struct roce *r)
 
 bool roce_has_output(const struct roce *r)
 {
-	return !udp_is_blocked(r->udp) &&
+	return !udp_is_blocked(r->udp) && !(r->near && near_is_blocked(r->near)) &&
 	       (is_resting(r) || ib_port_has_output(r->port) || ib_cm_has_output(r->cm));
 }
 
@@ -219,19 +250,58 @@ static uint32_t gather(struct roce *r)
 	return n;
 }
 
+/* The packets from the first one on that go by shared memory. False: one has no room now. */
+static bool send_near(struct roce *r, struct udp_batch *batch)
+{
+	bool is_recorded = r->net->adapter->observed.recording;
+	enum near_sent sent = NEAR_SENT;
+
+	while (sent != NEAR_FULL && batch->done < batch->count &&
+	       batch->outs[batch->done].path->near_slot != 0) {
+		const struct ib_out *out = &batch->outs[batch->done];
+
+		sent = near_send(r->near, r->net->now_ns, out);
+		if (sent == NEAR_SENT && is_recorded)
+			record_packets_out(&r->net->adapter->observed, out, 1);
+		batch->done += sent != NEAR_FULL;
+	}
+	near_flush(r->near);
+	return sent != NEAR_FULL;
+}
+
+/* The end of the packets that go by UDP. */
+static uint32_t udp_end(const struct udp_batch *batch)
+{
+	uint32_t n = batch->done;
+
+	while (n < batch->count && batch->outs[n].path->near_slot == 0)
+		n++;
+	return n;
+}
+
 bool roce_send(struct roce *r, struct udp_batch *batch)
 {
 	/* Bound: each round has fewer left. */
 	while (batch->done < batch->count) {
 		uint32_t before = batch->done;
-		enum weft_reason reason = udp_send(r->udp, batch);
+		struct udp_batch part = { batch->outs, udp_end(batch), before, 0 };
+		enum weft_reason reason;
 
+		if (part.count == before) {
+			if (!send_near(r, batch))
+				return false;
+			continue;
+		}
+		reason = udp_send(r->udp, &part);
+		batch->done = part.done;
 		if (r->net->adapter->observed.recording)
 			record_packets_out(&r->net->adapter->observed, &batch->outs[before],
-					   batch->done - batch->refused - before);
+					   part.done - part.refused - before);
+		if (reason == WEFT_OK && part.done < part.count)
+			return false;
 		if (reason == WEFT_OK)
-			return batch->done == batch->count;
-		r->refused += batch->refused;
+			continue;
+		r->refused += part.refused;
 		r->refused_for = reason;
 		CHECK(batch->done > before);
 	}
@@ -251,6 +321,7 @@ static void copy_flat(struct roce_rest *rest, uint32_t n, const struct ib_out *f
 	rest->paths[n] = *from->path;
 	to->ipv4_id = from->ipv4_id;
 	to->ecn = from->ecn;
+	to->has_icrc = from->has_icrc;
 	to->path = &rest->paths[n];
 	for (uint32_t i = 0; i < from->spans.count; i++) {
 		memcpy(rest->bytes[n] + at, from->spans.spans[i].bytes,
@@ -291,9 +362,58 @@ static bool waits_for_program(struct roce *r)
 	return true;
 }
 
+static bool send_gathered(struct roce *r, struct udp_batch *batch)
+{
+	bool is_done = send_all(r, batch);
+
+	if (!is_done)
+		keep_rest(r, batch);
+	if (ib_port_has_pins(r->port)) /* whose time is counted */
+		(void)net_look_at_clock(r->net);
+	ib_port_sent(r->port, r->net->now_ns); /* the packets were sent, or copied */
+	return is_done;
+}
+
+/*
+ * Builds packets right in shared memory, while the next ones go there. A packet that turns out to
+ * go elsewhere is sent as others are. False: there is no room, for one of them or for the next.
+ */
+static bool send_near_ready(struct roce *r, bool *has_moved)
+{
+	bool is_recorded = r->net->adapter->observed.recording, is_done = true;
+	struct ib_out *out = &r->outs[0];
+	uint8_t adapter_slot;
+
+	for (int i = 0; i < NEAR_MAX && is_done; i++) {
+		adapter_slot = r->faults ? 0 : ib_port_near_next(r->port);
+		if (adapter_slot == 0)
+			break;
+		out->room = near_begin(r->near, r->net->now_ns, adapter_slot);
+		out->ipv4_id = 0;
+		if (!out->room) {
+			is_done = false;
+			break;
+		}
+		if (!ib_port_send(r->port, r->net->now_ns, out))
+			break;
+		*has_moved = true;
+		if (out->path->near_slot != adapter_slot) {
+			is_done = send_gathered(r, &(struct udp_batch){ .outs = out, .count = 1 });
+			continue;
+		}
+		if (near_end(r->near, out) == NEAR_SENT && is_recorded)
+			record_packets_out(&r->net->adapter->observed, out, 1);
+	}
+	if (r->near)
+		near_flush(r->near);
+	if (ib_port_has_pins(r->port))
+		ib_port_sent(r->port, net_look_at_clock(r->net));
+	return is_done;
+}
+
 static bool send_ready(struct roce *r)
 {
-	bool has_moved = false;
+	bool has_moved = false, is_done = true;
 
 	r->has_waited = false;
 	if (!roce_has_output(r)) {
@@ -301,26 +421,22 @@ static bool send_ready(struct roce *r)
 		return false;
 	}
 	net_look_at_clock(r->net);
+	ib_port_check_near(r->port, r->faults || r->net->adapter->observed.recording);
 	cm_ids_output(r);
 	if (r->tun)
 		has_moved = tun_output(r->tun);
 	if (is_resting(r) && !send_all(r, &r->rest->batch))
 		return has_moved;
-	for (int i = 0; i < BATCHES_MAX; i++) {
-		struct udp_batch batch = { .outs = r->outs, .count = gather(r) };
-		bool is_done;
+	for (int i = 0; i < BATCHES_MAX && is_done; i++) {
+		struct udp_batch batch = { .outs = r->outs };
 
+		is_done = send_near_ready(r, &has_moved);
+		if (is_done)
+			batch.count = gather(r);
 		if (batch.count == 0)
 			break;
 		has_moved = true;
-		is_done = send_all(r, &batch);
-		if (!is_done)
-			keep_rest(r, &batch);
-		if (ib_port_has_pins(r->port)) /* whose time is counted */
-			(void)net_look_at_clock(r->net);
-		ib_port_sent(r->port, r->net->now_ns); /* the packets were sent, or copied */
-		if (!is_done)
-			break;
+		is_done = send_gathered(r, &batch);
 	}
 	roce_take_events(r);
 	return has_moved;

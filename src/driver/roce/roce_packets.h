@@ -11,6 +11,14 @@ void roce_packets_fini(struct roce *roce);
 /* Reads the sockets that epoll reported, with is_hot also the hot ones. True: something came. */
 bool roce_input(struct roce *roce, bool is_hot);
 
+/* Whether adapters of this host send to us by shared memory; and reads that. */
+static inline bool roce_is_near(const struct roce *roce)
+{
+	return roce->near && near_is_sent_to(roce->near);
+}
+
+bool roce_input_near(struct roce *roce);
+
 /* Receives all that has come. True: something was there. */
 bool roce_input_all(struct roce *roce);
 

@@ -201,6 +201,9 @@ static void tell_roce(FILE *to, const struct stat_adapter *seen)
 	tell(to, "notices_out", n->notices_out);
 	tell(to, "handed_in", n->handed_in);
 	tell(to, "handed_out", n->handed_out);
+	tell(to, "near_in", n->near_in);
+	tell(to, "near_out", n->near_out);
+	tell(to, "near_lost", n->near_lost);
 	tell(to, "sent_away", n->sent_away);
 	tell(to, "overruns", n->overruns);
 	tell(to, "refused", n->refused);

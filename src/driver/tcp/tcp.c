@@ -134,6 +134,13 @@ static bool input(struct carrier *c)
 
 /* ---- The end of the process ----------------------------------------------------------------- */
 
+/* Every peer is at a socket. */
+static bool rest(struct carrier *c)
+{
+	(void)c;
+	return true;
+}
+
 /* The kernel tells the peers. */
 static bool exit_begin(struct carrier *c)
 {
@@ -186,6 +193,7 @@ static const struct carrier_calls tcp_calls = {
 	.hot_input = hot_input,
 	.hot_input_all = hot_input_all,
 	.hot_watch = hot_watch,
+	.rest = rest,
 	.sleep_begin = hot_sleep_begin,
 	.sleep_input = hot_sleep_input,
 	.is_used = is_used,

@@ -24,8 +24,8 @@ static uint64_t rate_bps;
 /* Pairs of two queue pairs; the last one of a has a peer that does not exist. */
 static void open_all(void)
 {
-	a = roce_adapter_open();
-	b = roce_adapter_open();
+	a = roce_adapter_open_udp();
+	b = roce_adapter_open_udp();
 	for (int i = 0; i < PAIRS; i++) {
 		node_open(a, &nodes_a[i], i ? &nodes_a[0] : NULL);
 		node_open(b, &nodes_b[i], i ? &nodes_b[0] : NULL);

@@ -115,8 +115,8 @@ TEST(test_roce_a_nak_that_was_lost_is_said_by_who_leaves)
 
 	if (why_not)
 		SKIP(why_not);
-	a = roce_adapter_open();
-	b = roce_adapter_open();
+	a = roce_adapter_open_udp();
+	b = roce_adapter_open_udp();
 	node_open(a, &from, NULL);
 	node_open(b, &to, NULL);
 	connect_both();

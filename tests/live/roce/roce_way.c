@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "live/roce/roce_way.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "live/verbs_fixture.h"
 
 const struct weft_address roce_loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
@@ -11,6 +14,20 @@ struct weft_adapter *roce_adapter_open(void)
 
 	MUST(weft_adapter_open(NULL, &a));
 	MUST(weft_roce_open(a));
+	return a;
+}
+
+struct weft_adapter *roce_adapter_open_udp(void)
+{
+	struct weft_adapter *a;
+
+	const char *was = getenv("WEFT_NEAR");
+	bool is_near = was && strcmp(was, "on") == 0;
+
+	unsetenv("WEFT_NEAR");
+	a = roce_adapter_open();
+	if (is_near)
+		REQUIRE(setenv("WEFT_NEAR", "on", 1) == 0);
 	return a;
 }
 

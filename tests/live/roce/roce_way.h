@@ -6,8 +6,9 @@
 
 extern const struct weft_address roce_loopback;
 
-/* An adapter that has RoCE. */
+/* An adapter that has RoCE; and one whose packets go by UDP to adapters of this host, too. */
 struct weft_adapter *roce_adapter_open(void);
+struct weft_adapter *roce_adapter_open_udp(void);
 
 struct tcp_end;
 

@@ -365,8 +365,8 @@ TEST(test_roce_a_large_write_leaves_in_one_call)
 
 	if (why_not)
 		SKIP(why_not);
-	a = roce_adapter_open();
-	b = roce_adapter_open();
+	a = roce_adapter_open_udp();
+	b = roce_adapter_open_udp();
 	node_open(a, &from, NULL);
 	node_open(b, &to, NULL);
 	way = roce_way(weft_qp_number(to.qp));

@@ -28,8 +28,8 @@ static void start(struct weft_qp *qp, const struct weft_qp *peer)
 
 static void open_both(void)
 {
-	a = roce_adapter_open();
-	b = roce_adapter_open();
+	a = roce_adapter_open_udp();
+	b = roce_adapter_open_udp();
 	node_open(a, &from, NULL);
 	node_open(b, &to, NULL);
 	start(from.qp, to.qp);

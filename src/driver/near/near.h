@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets between the adapters of one host (network namespace) by shared memory, instead of UDP
+ * over loopback. It has no thread and no lock: the adapter's lock guards all of it.
+ *
+ * An adapter that sends to another makes a ring (ring.h), connects to the unix socket of the
+ * other's slot, and hands the ring over. It may put packets at once: the other finds them when it
+ * takes the ring. Each direction has a ring and a connection of its own. The connection then wakes
+ * an end that sleeps, and its end reports that the other adapter has closed, or its process died.
+ *
+ * Both ends check the user of the other, as everywhere between processes of a host (unix_names.h):
+ * a ring reaches no process that UDP packets would not reach.
+ *
+ * No packet is lost on the way, and none overtakes another: a full ring blocks the sender. But a
+ * receiver that takes nothing for long (a stopped process) does not hold up packets to others:
+ * packets to it are lost then.
+ */
+#pragma once
+
+#include "driver/loop/watch.h"
+#include "ib/ib.h"
+
+struct near;
+
+struct near_config {
+	/* Watches a descriptor for these events, 0: no longer; calls its ready(). */
+	void (*watch)(void *owner, struct watch *w, uint32_t events);
+	void *owner;
+	uint8_t adapter_slot; /* our own */
+};
+
+/* WEFT_OK, or why there is no near path. */
+enum weft_reason near_open(const struct near_config *config, struct near **near);
+void near_close(struct near *near);
+
+/* In a child of fork(): closes its copies of the descriptors. Only near_close() may follow. */
+void near_abandon(struct near *near);
+
+/*
+ * Whether the listener paused, because descriptors were short for adapters that connect. Resume it
+ * periodically.
+ */
+bool near_is_paused(const struct near *near);
+void near_resume(struct near *near);
+
+/* Whether packets to the adapter of that slot can go by shared memory: connects at first. */
+bool near_reaches(struct near *near, uint8_t adapter_slot);
+
+/*
+ * An adapter that was reached, or that sent to us, has closed or died, and all its packets were
+ * taken: its slot; 0: none. Pulled, each once.
+ */
+uint8_t near_lost(struct near *near);
+
+/* ---- Out ------------------------------------------------------------------------------------ */
+
+enum near_sent {
+	NEAR_SENT = 0,
+	NEAR_FULL, /* not now: near_is_blocked() until there is room */
+	NEAR_LOST  /* as if the packet were lost */
+};
+
+/* Copies a packet to the adapter of its path (near_slot). */
+enum near_sent near_send(struct near *near, uint64_t now_ns, const struct ib_out *out);
+
+/*
+ * The same without a copy: the packet is built in the room that near_begin() returns,
+ * IBA_PACKET_MAX bytes, and near_end() sends it. NULL: not now, as for NEAR_FULL. Between the two
+ * no other call.
+ */
+uint8_t *near_begin(struct near *near, uint64_t now_ns, uint8_t adapter_slot);
+enum near_sent near_end(struct near *near, const struct ib_out *out);
+
+/* After the last of several packets: wakes the receivers that sleep. */
+void near_flush(struct near *near);
+bool near_is_blocked(struct near *near);
+
+/* When a receiver that blocks us is given up; UINT64_MAX: none does. */
+uint64_t near_due(const struct near *near);
+void near_expire(struct near *near, uint64_t now_ns);
+
+/* ---- In ------------------------------------------------------------------------------------- */
+
+/* Whether other adapters send to us: near_next() may have something without a wake-up. */
+bool near_is_sent_to(const struct near *near);
+
+/* The next packet, in shared memory; valid until the next call. NULL: none left. */
+const struct ib_in *near_next(struct near *near);
+
+/*
+ * is_polled: near_next() is called all the time, so that senders need not wake us. Else they do,
+ * from the next near_rest() on, which returns false if a packet is there already.
+ */
+void near_stand_by(struct near *near, bool is_polled);
+bool near_rest(struct near *near);
+
+/* ---- Counters ------------------------------------------------------------------------------- */
+
+struct near_counts {
+	uint64_t packets_in, packets_out, bytes_in, bytes_out;
+	uint64_t lost;	    /* packets to adapters that take nothing, or have gone */
+	uint64_t wakes;	    /* of other adapters, by a system call */
+	uint64_t sent_away; /* connections of other users */
+	uint64_t refused;   /* connections without a ring, or with a broken one */
+	uint32_t ins, outs; /* adapters that send to us, and that we send to, now */
+};
+
+const struct near_counts *near_counts(const struct near *near);

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs of RoCE on one host, whose packets go by shared memory: what programs notice of it.
+ * That the verbs mean the same the conformance suite proves, over this path and over UDP.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "live/roce/roce_way.h"
+#include "live/verbs_fixture.h"
+#include "own_network.h"
+
+#define WORLD_OR_SKIP()                                                                            \
+	do {                                                                                       \
+		const char *why = own_network_enter();                                             \
+		if (why)                                                                           \
+			SKIP(why);                                                                 \
+		REQUIRE(setenv("WEFT_NEAR", "on", 1) == 0);                                        \
+	} while (0)
+
+struct end {
+	struct weft_adapter *adapter;
+	struct node node;
+};
+
+static void end_open(struct end *e, struct weft_adapter *adapter)
+{
+	e->adapter = adapter;
+	node_open(adapter, &e->node, NULL);
+}
+
+static void end_close(struct end *e)
+{
+	node_close(&e->node, NULL);
+	MUST(weft_adapter_close(e->adapter));
+}
+
+static struct weft_roce_counts counts_of(const struct end *e)
+{
+	struct weft_roce_counts n;
+
+	MUST(weft_roce_query(e->adapter, &n));
+	return n;
+}
+
+/* A Write, a Read, an atomic and a Send with all their bytes. */
+static void expect_traffic(struct node *from, struct node *to)
+{
+	enum { BYTES = 20000, WORD = 24000 };
+	struct weft_sge all = node_seg(from, 0, BYTES), back = node_seg(from, BYTES, BYTES);
+	struct weft_sge word = node_seg(from, 48000, 8), into = node_seg(to, BYTES, BYTES);
+	const struct weft_recv_wr recv = { .id = 9, .sges = &into, .sge_count = 1 };
+	struct weft_send_wr write = node_wr(WEFT_OP_WRITE, 1, &all, to);
+	struct weft_send_wr read = node_wr(WEFT_OP_READ, 2, &back, to);
+	struct weft_send_wr add = node_wr(WEFT_OP_FETCH_ADD, 3, &word, to);
+	struct weft_send_wr send = node_wr(WEFT_OP_SEND, 4, &all, to);
+	struct weft_completion c;
+
+	for (uint32_t i = 0; i < BYTES; i++)
+		from->memory[i] = (uint8_t)(i * 13 + i / 256);
+	add.remote_addr += WORD;
+	add.compare_add = 5;
+	memset(to->memory + WORD, 1, 8);
+	MUST(weft_qp_post_recv(to->qp, &recv, 1, NULL));
+	REQUIRE(node_post(from, &write) && node_take(from->cq, &c) && c.id == 1);
+	REQUIRE(memcmp(to->memory, from->memory, BYTES) == 0);
+	REQUIRE(node_post(from, &read) && node_take(from->cq, &c) && c.id == 2);
+	REQUIRE(memcmp(from->memory + BYTES, from->memory, BYTES) == 0);
+	REQUIRE(node_post(from, &add) && node_take(from->cq, &c) && c.id == 3);
+	REQUIRE(to->memory[WORD] == 6 && from->memory[48000] == 1);
+	REQUIRE(node_post(from, &send) && node_take(from->cq, &c) && c.id == 4);
+	REQUIRE(node_take(to->cq, &c) && c.id == 9 && c.byte_count == BYTES);
+	REQUIRE(memcmp(to->memory + BYTES, from->memory, BYTES) == 0);
+}
+
+TEST(test_near_is_the_path_between_adapters_of_a_host)
+{
+	struct end a, b;
+	struct weft_roce_counts n;
+
+	WORLD_OR_SKIP();
+	end_open(&a, roce_adapter_open());
+	end_open(&b, roce_adapter_open());
+	roce_start_both(a.node.qp, b.node.qp);
+	expect_traffic(&a.node, &b.node);
+	expect_traffic(&b.node, &a.node);
+	n = counts_of(&a);
+	EXPECT(n.packets_out > 0 && n.packets_in > 0);
+	EXPECT_EQ(n.near_out, n.packets_out);
+	EXPECT_EQ(n.near_in, n.packets_in);
+	EXPECT_EQ(n.calls_out, 0);
+	EXPECT_EQ(n.near_lost + n.dropped, 0);
+	end_close(&a);
+	end_close(&b);
+}
+
+TEST(test_near_connects_an_adapter_with_itself)
+{
+	struct end a;
+	struct node other;
+
+	WORLD_OR_SKIP();
+	end_open(&a, roce_adapter_open());
+	node_open(a.adapter, &other, NULL);
+	roce_start_both(a.node.qp, other.qp);
+	expect_traffic(&a.node, &other);
+	EXPECT_EQ(counts_of(&a).near_out, counts_of(&a).packets_out);
+	node_close(&other, NULL);
+	end_close(&a);
+}
+
+/* Both ends have to ask for it. */
+TEST(test_near_of_one_end_alone_leaves_udp)
+{
+	struct end a, b;
+
+	WORLD_OR_SKIP();
+	end_open(&a, roce_adapter_open_udp());
+	end_open(&b, roce_adapter_open());
+	roce_start_both(a.node.qp, b.node.qp);
+	expect_traffic(&a.node, &b.node);
+	EXPECT_EQ(counts_of(&a).near_out + counts_of(&a).near_in, 0);
+	EXPECT(counts_of(&a).calls_out > 0);
+	end_close(&a);
+	end_close(&b);
+}
+
+/* ---- Programs that sleep -------------------------------------------------------------------- */
+
+enum { TURNS = 2000 };
+
+struct player {
+	struct end *end;
+	bool is_first, is_armed;
+};
+
+static bool post_receive(struct node *n)
+{
+	const struct weft_sge s = node_seg(n, 64, 8);
+	const struct weft_recv_wr wr = { .id = 2, .sges = &s, .sge_count = 1 };
+
+	return weft_qp_post_recv(n->qp, &wr, 1, NULL) == WEFT_OK;
+}
+
+/*
+ * One sleeps on the sockets itself, the other is woken by the adapter's thread: it arms first,
+ * looks once more, and then sleeps.
+ */
+static bool sleep_for_one(struct player *p)
+{
+	struct weft_cq *cq = p->end->node.cq;
+	struct weft_event event;
+	bool has_event;
+
+	if (p->is_first)
+		return weft_cq_wait(cq, -1, PATIENCE_NS, NULL) == WEFT_OK;
+	p->is_armed = !p->is_armed;
+	if (p->is_armed)
+		return weft_cq_arm(cq, WEFT_ARM_NEXT) == WEFT_OK;
+	return weft_event_next(p->end->adapter, PATIENCE_NS, &event, &has_event) == WEFT_OK &&
+	       has_event;
+}
+
+/* Answers each message; the first one begins. */
+static void *play(void *argument)
+{
+	struct player *p = argument;
+	struct node *n = &p->end->node;
+	const struct weft_sge s = node_seg(n, 0, 8);
+	struct weft_send_wr wr = node_wr(WEFT_OP_SEND, 1, &s, n);
+	uint32_t got = 0, sent = 0;
+
+	if (p->is_first) {
+		HOLDS(node_post(n, &wr));
+		sent++;
+	}
+	while (got < TURNS) {
+		struct weft_completion c;
+		bool has;
+
+		HOLDS(node_poll(n->cq, &c, &has));
+		if (!has) {
+			HOLDS(sleep_for_one(p));
+			continue;
+		}
+		HOLDS(c.status == WEFT_SUCCESS);
+		if (c.id != 2)
+			continue;
+		got++;
+		HOLDS(post_receive(n));
+		if (sent < TURNS) {
+			HOLDS(node_post(n, &wr));
+			sent++;
+		}
+	}
+	return NULL;
+}
+
+/* A wake-up that is lost ends the game: nothing else comes. */
+TEST(test_near_wakes_programs_that_sleep)
+{
+	struct end a, b;
+	struct player players[2] = { { &a, true, false }, { &b, false, false } };
+	void *arguments[] = { &players[0], &players[1] };
+
+	WORLD_OR_SKIP();
+	end_open(&a, roce_adapter_open());
+	end_open(&b, roce_adapter_open());
+	roce_start_both(a.node.qp, b.node.qp);
+	REQUIRE(post_receive(&a.node) && post_receive(&b.node));
+	threads_run(play, arguments, 2);
+	EXPECT_EQ(counts_of(&a).near_lost, 0);
+	EXPECT(counts_of(&a).near_out >= TURNS);
+	end_close(&a);
+	end_close(&b);
+}
+
+/* ---- Peers that die ------------------------------------------------------------------------- */
+
+/* Waits for its peer's number, connects, says so, and sleeps until it is killed. */
+static _Noreturn void victim_run(int in, int out)
+{
+	struct end e;
+	struct weft_roce_attr way;
+	uint32_t number;
+
+	end_open(&e, roce_adapter_open());
+	number = weft_qp_number(e.node.qp);
+	(void)!write(out, &number, sizeof(number));
+	(void)!read(in, &number, sizeof(number));
+	way = roce_way(number);
+	roce_start(e.node.qp, &way);
+	(void)!write(out, &number, sizeof(number));
+	for (;;)
+		pause();
+}
+
+struct victim {
+	pid_t pid;
+	int to[2], from[2];
+};
+
+/* The requester waits for its answers for ever: timeout_code 0. */
+static void victim_open(struct victim *v, struct end *e)
+{
+	struct weft_roce_attr way;
+	uint32_t number;
+
+	REQUIRE(pipe(v->to) == 0 && pipe(v->from) == 0);
+	v->pid = fork();
+	REQUIRE(v->pid >= 0);
+	if (v->pid == 0)
+		victim_run(v->to[0], v->from[1]);
+	end_open(e, roce_adapter_open());
+	REQUIRE(read(v->from[0], &number, sizeof(number)) == sizeof(number));
+	way = roce_way(number);
+	way.timeout_code = 0;
+	number = weft_qp_number(e->node.qp);
+	REQUIRE(write(v->to[1], &number, sizeof(number)) == sizeof(number));
+	REQUIRE(read(v->from[0], &number, sizeof(number)) == sizeof(number));
+	roce_start(e->node.qp, &way);
+}
+
+static void victim_kill(struct victim *v)
+{
+	REQUIRE(kill(v->pid, SIGKILL) == 0 && waitpid(v->pid, NULL, 0) == v->pid);
+	for (int i = 0; i < 2; i++) {
+		close(v->to[i]);
+		close(v->from[i]);
+	}
+}
+
+static void post_send(struct end *e)
+{
+	const struct weft_sge s = node_seg(&e->node, 0, 8);
+	struct weft_send_wr wr = node_wr(WEFT_OP_SEND, 1, &s, &e->node);
+
+	REQUIRE(node_post(&e->node, &wr));
+}
+
+/* A Send waits for a receive of the peer. */
+TEST(test_near_killed_peer_ends_a_request_that_waits)
+{
+	struct victim v;
+	struct end e;
+
+	WORLD_OR_SKIP();
+	victim_open(&v, &e);
+	post_send(&e);
+	while (counts_of(&e).rnrs_in == 0) {
+		struct weft_completion c;
+		bool has;
+
+		REQUIRE(node_poll(e.node.cq, &c, &has) && !has);
+	}
+	victim_kill(&v);
+	MUST_EQ(node_next(e.node.cq).status, WEFT_ERR_PEER_GONE);
+	end_close(&e);
+}
+
+/* The peer is stopped, and never answers. */
+TEST(test_near_killed_peer_ends_a_request_without_an_answer)
+{
+	struct victim v;
+	struct end e;
+	int status;
+
+	WORLD_OR_SKIP();
+	victim_open(&v, &e);
+	REQUIRE(kill(v.pid, SIGSTOP) == 0);
+	REQUIRE(waitpid(v.pid, &status, WUNTRACED) == v.pid && WIFSTOPPED(status));
+	post_send(&e);
+	victim_kill(&v);
+	MUST_EQ(node_next(e.node.cq).status, WEFT_ERR_PEER_GONE);
+	end_close(&e);
+}
+
+/* The peer has gone before. */
+TEST(test_near_killed_peer_ends_a_request_that_comes_later)
+{
+	struct victim v;
+	struct end e;
+
+	WORLD_OR_SKIP();
+	victim_open(&v, &e);
+	victim_kill(&v);
+	post_send(&e);
+	MUST_EQ(node_next(e.node.cq).status, WEFT_ERR_PEER_GONE);
+	end_close(&e);
+}

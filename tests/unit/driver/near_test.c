@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets by shared memory between adapters, without anything behind them. */
+#include "driver/near/near.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "driver/near/ring.h"
+#include "driver/sys/unix_sockets.h"
+#include "own_network.h"
+#include "test.h"
+
+enum { NEAR_SLOT = 7, FAR_SLOT = 9, PATIENCE_MS = 20000, STALL_NS = 10 * 1000 * 1000 };
+
+/* ---- Adapters ------------------------------------------------------------------------------- */
+
+struct end {
+	struct near *near;
+	int epoll;
+};
+
+static void end_watch(void *owner, struct watch *w, uint32_t events)
+{
+	struct end *e = owner;
+	struct epoll_event event = { .events = events, .data.ptr = w };
+	int what = events == 0 ? EPOLL_CTL_DEL : w->interest == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+
+	if (w->interest == events)
+		return;
+	w->interest = events;
+	REQUIRE(epoll_ctl(e->epoll, what, w->fd, &event) == 0);
+}
+
+static void end_open(struct end *e, uint8_t adapter_slot)
+{
+	const struct near_config config = { .watch = end_watch,
+					    .owner = e,
+					    .adapter_slot = adapter_slot };
+
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	REQUIRE(e->epoll >= 0);
+	MUST(near_open(&config, &e->near));
+}
+
+static void end_close(struct end *e)
+{
+	near_close(e->near);
+	close(e->epoll);
+}
+
+/* Handles what epoll reports now, or within so much time. False: nothing. */
+static bool end_look(struct end *e, int timeout_ms)
+{
+	struct epoll_event event;
+	bool has_come = false;
+
+	while (epoll_wait(e->epoll, &event, 1, has_come ? 0 : timeout_ms) == 1) {
+		struct watch *w = event.data.ptr;
+
+		w->ready(w, event.events);
+		has_come = true;
+	}
+	return has_come;
+}
+
+/* The first of what epoll reports. */
+static void end_look_once(struct end *e)
+{
+	struct epoll_event event;
+	struct watch *w;
+
+	REQUIRE(epoll_wait(e->epoll, &event, 1, PATIENCE_MS) == 1);
+	w = event.data.ptr;
+	w->ready(w, event.events);
+}
+
+struct pair {
+	struct end near, far;
+};
+
+static void pair_open(struct pair *p)
+{
+	end_open(&p->near, NEAR_SLOT);
+	end_open(&p->far, FAR_SLOT);
+	REQUIRE(near_reaches(p->near.near, FAR_SLOT));
+	REQUIRE(end_look(&p->far, PATIENCE_MS));
+}
+
+static void pair_close(struct pair *p)
+{
+	end_close(&p->near);
+	end_close(&p->far);
+}
+
+#define WORLD_OR_SKIP()                                                                            \
+	do {                                                                                       \
+		const char *why = own_network_enter();                                             \
+		if (why)                                                                           \
+			SKIP(why);                                                                 \
+	} while (0)
+
+/* ---- Packets -------------------------------------------------------------------------------- */
+
+static const struct ib_path path_to_far = {
+	.from = { .address = { 10, 0, 0, 1 }, .port = 50000 },
+	.to = { .address = { 10, 0, 0, 2 }, .port = IBA_UDP_PORT },
+	.traffic_class = 0x20,
+	.near_slot = FAR_SLOT,
+};
+
+/* Of two spans, with bytes that tell its number. */
+static enum near_sent put(struct end *e, const struct ib_path *path, uint32_t n, size_t length)
+{
+	static uint8_t bytes[IBA_PACKET_MAX];
+	static struct ib_out out;
+	enum near_sent sent;
+
+	for (size_t i = 0; i < length; i++)
+		bytes[i] = (uint8_t)(n * 31 + i);
+	out.path = path;
+	out.ecn = IB_ECN_ECT0;
+	out.has_icrc = n % 2;
+	out.spans = (struct span_list){ .count = 2, .length = length };
+	out.spans.spans[0] = (struct span){ bytes, length / 3 };
+	out.spans.spans[1] = (struct span){ bytes + length / 3, length - length / 3 };
+	sent = near_send(e->near, 0, &out);
+	near_flush(e->near);
+	return sent;
+}
+
+static void expect_packet(struct end *e, uint32_t n, size_t length)
+{
+	const struct ib_in *in = near_next(e->near);
+
+	REQUIRE(in && in->length == length);
+	for (size_t i = 0; i < length; i++)
+		REQUIRE(in->bytes[i] == (uint8_t)(n * 31 + i));
+	REQUIRE(in->is_near && in->has_no_icrc == (n % 2 == 0));
+	REQUIRE(!in->is_ipv6 && in->to.port == IBA_UDP_PORT && in->from.port == 50000);
+	REQUIRE(in->from.address[3] == 1 && in->to.address[3] == 2);
+	REQUIRE(in->traffic_class == (0x20 | IB_ECN_ECT0) && in->hop_limit == IB_HOP_LIMIT);
+}
+
+static size_t length_of(uint32_t n)
+{
+	return 16 + n * 37 % (IBA_PACKET_MAX - 16);
+}
+
+/* More than the ring holds, so that packets lie across its end. */
+TEST(test_near_packets_come_whole_and_in_order)
+{
+	enum { PACKETS = 2000 };
+	struct pair p;
+	uint64_t bytes = 0;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	for (uint32_t n = 0; n < PACKETS; n++) {
+		REQUIRE(put(&p.near, &path_to_far, n, length_of(n)) == NEAR_SENT);
+		bytes += length_of(n);
+		if (n % 5 == 4) {
+			for (uint32_t k = n - 4; k <= n; k++)
+				expect_packet(&p.far, k, length_of(k));
+			REQUIRE(!near_next(p.far.near));
+		}
+	}
+	EXPECT(bytes > 2 * RING_BYTES);
+	EXPECT_EQ(near_counts(p.near.near)->packets_out, PACKETS);
+	EXPECT_EQ(near_counts(p.far.near)->packets_in, PACKETS);
+	EXPECT_EQ(near_counts(p.far.near)->bytes_in, bytes);
+	pair_close(&p);
+}
+
+TEST(test_near_first_packets_wait_for_the_receiver_to_look)
+{
+	struct pair p;
+
+	WORLD_OR_SKIP();
+	end_open(&p.near, NEAR_SLOT);
+	end_open(&p.far, FAR_SLOT);
+	REQUIRE(near_reaches(p.near.near, FAR_SLOT));
+	REQUIRE(put(&p.near, &path_to_far, 1, 100) == NEAR_SENT);
+	EXPECT(!near_is_sent_to(p.far.near));
+	REQUIRE(end_look(&p.far, PATIENCE_MS));
+	EXPECT(near_is_sent_to(p.far.near));
+	expect_packet(&p.far, 1, 100);
+	pair_close(&p);
+}
+
+TEST(test_near_slot_without_an_adapter_is_not_reached)
+{
+	struct end e;
+	struct ib_path path = path_to_far;
+
+	WORLD_OR_SKIP();
+	end_open(&e, NEAR_SLOT);
+	EXPECT(!near_reaches(e.near, FAR_SLOT));
+	EXPECT(!near_reaches(e.near, 0));
+	EXPECT_EQ(put(&e, &path, 1, 100), NEAR_LOST);
+	EXPECT_EQ(near_counts(e.near)->lost, 1);
+	end_close(&e);
+}
+
+/* ---- Sleep ---------------------------------------------------------------------------------- */
+
+TEST(test_near_receiver_that_rests_is_woken_once)
+{
+	struct pair p;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	/* While it is polled no wake-up is sent. */
+	near_stand_by(p.far.near, true);
+	REQUIRE(put(&p.near, &path_to_far, 1, 100) == NEAR_SENT);
+	EXPECT(!end_look(&p.far, 0));
+	EXPECT(!near_rest(p.far.near)); /* a packet is there */
+	expect_packet(&p.far, 1, 100);
+	REQUIRE(!near_next(p.far.near));
+	EXPECT(near_rest(p.far.near));
+	EXPECT(!end_look(&p.far, 0));
+	for (uint32_t n = 2; n < 5; n++)
+		REQUIRE(put(&p.near, &path_to_far, n, 100) == NEAR_SENT);
+	EXPECT(end_look(&p.far, PATIENCE_MS));
+	EXPECT_EQ(near_counts(p.near.near)->wakes, 1);
+	for (uint32_t n = 2; n < 5; n++)
+		expect_packet(&p.far, n, 100);
+	/* Polled again: the mark of the rest is taken back. */
+	REQUIRE(!near_next(p.far.near) && near_rest(p.far.near));
+	near_stand_by(p.far.near, true);
+	REQUIRE(put(&p.near, &path_to_far, 6, 100) == NEAR_SENT);
+	EXPECT_EQ(near_counts(p.near.near)->wakes, 1);
+	pair_close(&p);
+}
+
+/* A thread may sleep on, which did not see the message that a poll has taken. */
+TEST(test_near_poll_that_takes_the_wake_up_leaves_the_rest)
+{
+	struct pair p;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	REQUIRE(near_rest(p.far.near));
+	for (uint32_t n = 1; n < 4; n++) {
+		REQUIRE(put(&p.near, &path_to_far, n, 100) == NEAR_SENT);
+		EXPECT_EQ(near_counts(p.near.near)->wakes, n);
+		REQUIRE(end_look(&p.far, PATIENCE_MS));
+		expect_packet(&p.far, n, 100);
+		REQUIRE(!near_next(p.far.near));
+	}
+	pair_close(&p);
+}
+
+/* Sends until there is no room; the number of packets. */
+static uint32_t fill(struct pair *p)
+{
+	uint32_t n = 0;
+
+	while (put(&p->near, &path_to_far, n, IBA_PACKET_MAX) == NEAR_SENT)
+		n++;
+	return n;
+}
+
+TEST(test_near_full_ring_blocks_until_the_receiver_takes)
+{
+	struct pair p;
+	uint32_t n;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	n = fill(&p);
+	REQUIRE(n > 10);
+	EXPECT(near_is_blocked(p.near.near));
+	EXPECT_EQ(near_due(p.near.near), STALL_NS);
+	for (uint32_t i = 0; i < n; i++)
+		expect_packet(&p.far, i, IBA_PACKET_MAX);
+	REQUIRE(!near_next(p.far.near));
+	/* It is told by a message, and sees it in the ring. */
+	EXPECT_EQ(near_counts(p.far.near)->wakes, 1);
+	EXPECT(!near_is_blocked(p.near.near));
+	EXPECT(end_look(&p.near, PATIENCE_MS));
+	EXPECT_EQ(near_due(p.near.near), UINT64_MAX);
+	EXPECT_EQ(put(&p.near, &path_to_far, n, 100), NEAR_SENT);
+	expect_packet(&p.far, n, 100);
+	pair_close(&p);
+}
+
+TEST(test_near_receiver_that_takes_nothing_holds_up_no_other)
+{
+	struct pair p;
+	uint32_t n;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	n = fill(&p);
+	near_expire(p.near.near, STALL_NS - 1);
+	EXPECT(near_is_blocked(p.near.near));
+	near_expire(p.near.near, STALL_NS);
+	EXPECT(!near_is_blocked(p.near.near));
+	EXPECT_EQ(put(&p.near, &path_to_far, n, IBA_PACKET_MAX), NEAR_LOST);
+	EXPECT(!near_is_blocked(p.near.near));
+	/* As soon as it takes again, packets reach it again. */
+	for (uint32_t i = 0; i < n; i++)
+		expect_packet(&p.far, i, IBA_PACKET_MAX);
+	REQUIRE(!near_next(p.far.near));
+	EXPECT_EQ(put(&p.near, &path_to_far, n, 100), NEAR_SENT);
+	expect_packet(&p.far, n, 100);
+	pair_close(&p);
+}
+
+/* ---- Ends ----------------------------------------------------------------------------------- */
+
+TEST(test_near_end_of_an_adapter_is_told_after_its_packets)
+{
+	struct pair p;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	REQUIRE(near_reaches(p.far.near, NEAR_SLOT) && end_look(&p.near, PATIENCE_MS));
+	REQUIRE(put(&p.near, &path_to_far, 1, 100) == NEAR_SENT);
+	end_close(&p.near);
+	REQUIRE(end_look(&p.far, PATIENCE_MS));
+	EXPECT_EQ(near_lost(p.far.near), 0);
+	EXPECT(!near_rest(p.far.near));
+	expect_packet(&p.far, 1, 100);
+	REQUIRE(!near_next(p.far.near));
+	EXPECT_EQ(near_lost(p.far.near), NEAR_SLOT);
+	EXPECT_EQ(near_lost(p.far.near), 0);
+	EXPECT(!near_is_sent_to(p.far.near));
+	end_close(&p.far);
+}
+
+TEST(test_near_killed_process_is_noticed)
+{
+	struct end far;
+	int status;
+	pid_t pid;
+
+	WORLD_OR_SKIP();
+	end_open(&far, FAR_SLOT);
+	pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		struct end near;
+
+		near_abandon(far.near);
+		end_open(&near, NEAR_SLOT);
+		_exit(near_reaches(near.near, FAR_SLOT) &&
+				      put(&near, &path_to_far, 3, 64) == NEAR_SENT
+			      ? 0
+			      : 1);
+	}
+	REQUIRE(waitpid(pid, &status, 0) == pid && status == 0);
+	REQUIRE(end_look(&far, PATIENCE_MS));
+	expect_packet(&far, 3, 64);
+	while (!near_next(far.near) && near_is_sent_to(far.near))
+		REQUIRE(end_look(&far, PATIENCE_MS));
+	EXPECT_EQ(near_lost(far.near), NEAR_SLOT);
+	end_close(&far);
+}
+
+/* ---- Short of descriptors -------------------------------------------------------------------- */
+
+TEST(test_near_listener_without_descriptors_pauses)
+{
+	struct pair p;
+	struct rlimit was, none;
+
+	WORLD_OR_SKIP();
+	end_open(&p.near, NEAR_SLOT);
+	end_open(&p.far, FAR_SLOT);
+	REQUIRE(near_reaches(p.near.near, FAR_SLOT));
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &was) == 0);
+	none = (struct rlimit){ 0, was.rlim_max };
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	end_look_once(&p.far);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &was) == 0);
+	EXPECT(near_is_paused(p.far.near) && !near_is_sent_to(p.far.near));
+	EXPECT(!end_look(&p.far, 0)); /* epoll does not watch it */
+	near_resume(p.far.near);
+	EXPECT(end_look(&p.far, PATIENCE_MS));
+	EXPECT(near_is_sent_to(p.far.near));
+	REQUIRE(put(&p.near, &path_to_far, 1, 100) == NEAR_SENT);
+	expect_packet(&p.far, 1, 100);
+	pair_close(&p);
+}
+
+/* ---- Hostile peers -------------------------------------------------------------------------- */
+
+/* A connection to the far side by hand. */
+static int connect_by_hand(uint8_t adapter_slot)
+{
+	struct unix_names names = { .type = SOCK_SEQPACKET };
+	int fd;
+
+	(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.near.%u", adapter_slot);
+	fd = unix_names_connect(&names);
+	REQUIRE(fd >= 0);
+	return fd;
+}
+
+struct hello {
+	uint32_t magic, adapter_slot;
+};
+
+static const struct hello good_hello = { 0x77664e31, NEAR_SLOT };
+
+static void hello_by_hand(int fd, const struct hello *hello, int descriptor)
+{
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec piece = { (void *)(uintptr_t)hello, sizeof(*hello) };
+	struct msghdr m = { .msg_iov = &piece, .msg_iovlen = 1 };
+
+	if (descriptor >= 0) {
+		struct cmsghdr *c;
+
+		m.msg_control = control;
+		m.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &descriptor, sizeof(descriptor));
+	}
+	REQUIRE(sendmsg(fd, &m, MSG_NOSIGNAL) == sizeof(*hello));
+}
+
+static bool is_closed(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+static void expect_sent_away(const struct hello *hello, int descriptor)
+{
+	struct end far;
+	int fd;
+
+	end_open(&far, FAR_SLOT);
+	fd = connect_by_hand(FAR_SLOT);
+	hello_by_hand(fd, hello, descriptor);
+	REQUIRE(end_look(&far, PATIENCE_MS));
+	REQUIRE(is_closed(fd) && !near_is_sent_to(far.near));
+	MUST_EQ(near_counts(far.near)->refused, 1);
+	close(fd);
+	end_close(&far);
+}
+
+TEST(test_near_connection_without_a_ring_is_closed)
+{
+	struct hello hello = good_hello;
+	struct ring ring;
+	int fd, seals;
+
+	WORLD_OR_SKIP();
+	expect_sent_away(&good_hello, -1);
+	expect_sent_away(&good_hello, STDIN_FILENO);
+	fd = ring_make(&ring);
+	REQUIRE(fd >= 0);
+	hello.magic++;
+	expect_sent_away(&hello, fd);
+	hello = good_hello;
+	hello.adapter_slot = 0;
+	expect_sent_away(&hello, fd);
+	hello.adapter_slot = 256;
+	expect_sent_away(&hello, fd);
+	/* Memory that its maker could cut off under the receiver. */
+	seals = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	REQUIRE(seals >= 0 && ftruncate(seals, lseek(fd, 0, SEEK_END)) == 0);
+	expect_sent_away(&good_hello, seals);
+	close(seals);
+	close(fd);
+	ring_unmap(&ring);
+}
+
+/* What a hostile sender writes into a ring ends that ring, and nothing else. */
+static void expect_broken(void (*harm)(struct ring *r))
+{
+	struct end far;
+	struct ring ring;
+	int fd, descriptor;
+
+	end_open(&far, FAR_SLOT);
+	fd = connect_by_hand(FAR_SLOT);
+	descriptor = ring_make(&ring);
+	REQUIRE(descriptor >= 0);
+	hello_by_hand(fd, &good_hello, descriptor);
+	close(descriptor);
+	REQUIRE(end_look(&far, PATIENCE_MS) && near_is_sent_to(far.near));
+	harm(&ring);
+	REQUIRE(!near_next(far.near));
+	REQUIRE(is_closed(fd) && !near_is_sent_to(far.near));
+	MUST_EQ(near_counts(far.near)->refused, 1);
+	MUST_EQ(near_lost(far.near), NEAR_SLOT);
+	close(fd);
+	ring_unmap(&ring);
+	end_close(&far);
+}
+
+static void put_too_much(struct ring *r)
+{
+	r->own = RING_BYTES;
+	ring_put(r, 1);
+}
+
+static void put_less_than_a_record(struct ring *r)
+{
+	REQUIRE(ring_room(r, 8));
+	ring_put(r, 8);
+}
+
+static void put_length(struct ring *r, uint32_t length)
+{
+	uint8_t *room = ring_room(r, 128);
+
+	REQUIRE(room);
+	memset(room, 0, 128);
+	memcpy(room, &length, sizeof(length));
+	ring_put(r, 128);
+}
+
+static void put_a_longer_record(struct ring *r)
+{
+	put_length(r, 1000);
+}
+
+static void put_the_longest_record(struct ring *r)
+{
+	put_length(r, UINT32_MAX - 47);
+}
+
+TEST(test_near_broken_ring_is_closed)
+{
+	WORLD_OR_SKIP();
+	expect_broken(put_too_much);
+	expect_broken(put_less_than_a_record);
+	expect_broken(put_a_longer_record);
+	expect_broken(put_the_longest_record);
+}
+
+/* The receiver says that it took what was never put. */
+TEST(test_near_ring_of_a_false_receiver_is_given_up)
+{
+	struct ring sender, receiver;
+	int fd;
+
+	fd = ring_make(&sender);
+	REQUIRE(fd >= 0 && ring_map(&receiver, fd) == 0);
+	close(fd);
+	ring_take(&receiver, 2 * RING_BYTES);
+	while (!sender.is_broken && ring_room(&sender, 4096))
+		ring_put(&sender, 4096);
+	EXPECT(sender.is_broken);
+	EXPECT(!ring_room(&sender, 1) && !ring_await_room(&sender, 1));
+	ring_unmap(&sender);
+	ring_unmap(&receiver);
+}
