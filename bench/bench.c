@@ -11,6 +11,7 @@
 
 #include "dropin_goals.h"
 #include "ib_goals.h"
+#include "near_goals.h"
 #include "net_goals.h"
 #include "net_report.h"
 #include "net_subjects.h"
@@ -23,18 +24,20 @@ struct options {
 	bool has_cost;
 	bool has_net;
 	bool has_dropin;
+	bool has_near;
 	bool has_ib;
 };
 
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"usage: bench [--json] [cost] [net] [dropin] [ib]\n\n"
+		"usage: bench [--json] [cost] [net] [dropin] [near] [ib]\n\n"
 		"Measures what weft costs. Without a name, all parts:\n\n"
 		"  cost     calls, next to memcpy of 4 KiB between two buffers in cache\n"
 		"  net      messages over loopback, next to plain TCP, plain UDP and what others offer;\n"
 		"           with net.json, bandwidth.svg and latency.svg beside this program\n"
 		"  dropin   perftest on the drop-in libraries, next to weft perf\n"
+		"  near     perftest between two programs of this host, next to UCX's shared memory\n"
 		"  ib       the InfiniBand transport under loss, in virtual time\n"
 		"\n"
 		"  --json   one object a line instead of the table\n"
@@ -160,6 +163,8 @@ static bool options_read(struct options *o, int argc, char **argv)
 			o->has_net = true;
 		else if (strcmp(argv[i], "dropin") == 0)
 			o->has_dropin = true;
+		else if (strcmp(argv[i], "near") == 0)
+			o->has_near = true;
 		else if (strcmp(argv[i], "ib") == 0)
 			o->has_ib = true;
 		else {
@@ -167,8 +172,8 @@ static bool options_read(struct options *o, int argc, char **argv)
 			return false;
 		}
 	}
-	if (!o->has_cost && !o->has_net && !o->has_dropin && !o->has_ib)
-		o->has_cost = o->has_net = o->has_dropin = o->has_ib = true;
+	if (!o->has_cost && !o->has_net && !o->has_dropin && !o->has_near && !o->has_ib)
+		o->has_cost = o->has_net = o->has_dropin = o->has_near = o->has_ib = true;
 	return true;
 }
 
@@ -192,6 +197,8 @@ int main(int argc, char **argv)
 		show_net(o.is_json);
 	if (o.has_dropin)
 		dropin_goals_show(o.is_json);
+	if (o.has_near)
+		near_goals_show(o.is_json);
 	if (o.has_ib)
 		ib_goals_show(o.is_json);
 	return fflush(stdout) == 0 ? 0 : 1;

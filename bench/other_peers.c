@@ -37,12 +37,12 @@ static const char *ucx_mpi_option(void)
  * over and over, which stays in the nearest cache; large messages of the others do not. So for
  * large ones its memory comes from the heap, and the heap fills what it hands out.
  */
-static bool ucx_run(struct net_figure *f, const struct net_ask *ask, const char *test,
-		    struct other_result *r)
+static bool ucx_run_by(struct net_figure *f, const struct net_ask *ask, const char *transport,
+		       const char *test, struct other_result *r)
 {
-	static const char *const small[] = { "UCX_TLS=tcp", "UCX_NET_DEVICES=lo", NULL };
-	static const char *const large[] = { "UCX_TLS=tcp", "UCX_NET_DEVICES=lo",
-					     "UCX_ALLOC_PRIO=heap", "MALLOC_PERTURB_=85", NULL };
+	const char *const settings[] = { transport, "UCX_NET_DEVICES=lo",
+					 ask->size_bytes < UCX_LARGE ? NULL : "UCX_ALLOC_PRIO=heap",
+					 "MALLOC_PERTURB_=85", NULL };
 	const char *mpi = ucx_mpi_option(); /* NULL ends a list of words */
 	struct other_words w;
 	uint16_t port = other_free_port();
@@ -51,7 +51,7 @@ static bool ucx_run(struct net_figure *f, const struct net_ask *ask, const char 
 	return other_run(f,
 			 &(struct other_command){
 				 .package = "ucx-utils",
-				 .settings = ask->size_bytes < UCX_LARGE ? small : large,
+				 .settings = settings,
 				 .server = { "ucx_perftest", "-p", w.port, mpi, "0" },
 				 .client = { "ucx_perftest", "127.0.0.1", "-p", w.port, "-t", test,
 					     "-s", w.size, "-O", w.depth, "-n", w.count, "-w",
@@ -60,6 +60,12 @@ static bool ucx_run(struct net_figure *f, const struct net_ask *ask, const char 
 				 .parse = other_output_ucx,
 			 },
 			 r);
+}
+
+static bool ucx_run(struct net_figure *f, const struct net_ask *ask, const char *test,
+		    struct other_result *r)
+{
+	return ucx_run_by(f, ask, "UCX_TLS=tcp", test, r);
 }
 
 static bool ucx_rate(struct net_figure *f, const struct net_ask *ask)
@@ -116,6 +122,53 @@ const struct net_peer ucx_peer = {
 	.bandwidth = ucx_bandwidth,
 	.latency = ucx_latency,
 	.rate = ucx_rate,
+};
+
+/* ---- UCX by shared memory ------------------------------------------------------------------- */
+
+static bool ucx_memory_run(struct net_figure *f, const struct net_ask *ask, const char *test,
+			   struct other_result *r)
+{
+	return ucx_run_by(f, ask, "UCX_TLS=sm,self", test, r);
+}
+
+static bool ucx_memory_rate(struct net_figure *f, const struct net_ask *ask)
+{
+	struct other_result r;
+
+	if (!ucx_memory_run(f, ask, "tag_bw", &r))
+		return false;
+	f->value = r.messages_per_s;
+	return true;
+}
+
+static bool ucx_memory_bandwidth(struct net_figure *f, const struct net_ask *ask)
+{
+	struct net_ask best = *ask;
+
+	best.depth = ask->depth < UCX_DEPTH_MAX ? ask->depth : UCX_DEPTH_MAX;
+	if (!ucx_memory_rate(f, &best))
+		return false;
+	f->value *= ask->size_bytes;
+	return true;
+}
+
+static bool ucx_memory_latency(struct net_figure *f, const struct net_ask *ask)
+{
+	struct other_result r;
+
+	if (!ucx_memory_run(f, ask, "tag_lat", &r))
+		return false;
+	f->value = r.latency_ns;
+	return true;
+}
+
+const struct net_peer ucx_memory_peer = {
+	.name = "ucx_sm",
+	.title = "UCX shared memory",
+	.bandwidth = ucx_memory_bandwidth,
+	.latency = ucx_memory_latency,
+	.rate = ucx_memory_rate,
 };
 
 /* ---- libfabric ------------------------------------------------------------------------------- */

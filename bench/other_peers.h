@@ -9,3 +9,6 @@
 #include "net_peer.h"
 
 extern const struct net_peer ucx_peer, libfabric_peer;
+
+/* UCX between two processes by shared memory, and what the kernel copies from one to the other. */
+extern const struct net_peer ucx_memory_peer;

@@ -10,7 +10,11 @@
 
 enum { LIST = 64, LONGER = 15 };
 
-static const char *const nothing_more[2];
+struct perftest {
+	const char *program;
+	bool is_near; /* on RoCE, between programs of this host */
+	const char *more[2];
+};
 
 /* The libraries are in the folder above this program's, where the build has put them. */
 static void libraries_setting(char *text, size_t text_bytes)
@@ -32,97 +36,143 @@ static void libraries_setting(char *text, size_t text_bytes)
  * every message, which took a third of its time. That, and what follows it, is for bandwidth and
  * rate: the words of a latency test end there, at a NULL.
  */
-static bool run(struct net_figure *f, const struct net_ask *ask, const char *program,
-		const char *const more[2], struct other_result *r)
+static bool run(struct net_figure *f, const struct net_ask *ask, const struct perftest *t,
+		struct other_result *r)
 {
 	char libraries[PATH_MAX + 32];
-	const char *const settings[] = { libraries, "WEFT_DEVICES=iw_lo", NULL };
+	const char *const settings[] = { libraries,
+					 t->is_near ? "WEFT_DEVICES=roce_lo" : "WEFT_DEVICES=iw_lo",
+					 t->is_near ? "WEFT_NEAR=on" : NULL, NULL };
 	struct other_words w;
 	struct net_ask longer = *ask;
 	uint16_t port = other_free_port();
 	bool is_latency = ask->depth == 1;
+	/* A server of RoCE's manager has no TCP port by which one could tell that it listens. */
+	const char *by = t->is_near ? "-F" : "-R";
 
 	libraries_setting(libraries, sizeof(libraries));
 	/* A whole number of lists; the first ones, while it warms up, are to count for little. */
 	longer.count = (ask->count * (is_latency ? 1 : LONGER) + LIST - 1) / LIST * LIST;
 	other_words_init(&w, &longer, port);
-	return other_run(
-		f,
-		&(struct other_command){
-			.package = "perftest",
-			.settings = settings,
-			.server = { program, "-R", "-F", "-p", w.port, "-s", w.size, "-n", w.count,
-				    is_latency ? NULL : "-N", "-t", w.depth, more[0], more[1] },
-			.client = { program, "-R", "-F", "-p", w.port, "-s", w.size, "-n", w.count,
-				    "127.0.0.1", is_latency ? NULL : "-N", "-t", w.depth, more[0],
-				    more[1] },
-			.port = port,
-			.parse = other_output_perftest,
-		},
-		r);
+	return other_run(f,
+			 &(struct other_command){
+				 .package = "perftest",
+				 .settings = settings,
+				 .server = { t->program, by, "-F", "-p", w.port, "-s", w.size, "-n",
+					     w.count, is_latency ? NULL : "-N", "-t", w.depth,
+					     t->more[0], t->more[1] },
+				 .client = { t->program, by, "-F", "-p", w.port, "-s", w.size, "-n",
+					     w.count, "127.0.0.1", is_latency ? NULL : "-N", "-t",
+					     w.depth, t->more[0], t->more[1] },
+				 .port = port,
+				 .parse = other_output_perftest,
+			 },
+			 r);
 }
 
-static bool bandwidth(struct net_figure *f, const struct net_ask *ask, const char *program)
+static bool bandwidth(struct net_figure *f, const struct net_ask *ask, const struct perftest *t)
 {
 	struct other_result r;
 
-	if (!run(f, ask, program, nothing_more, &r))
+	if (!run(f, ask, t, &r))
 		return false;
 	f->value = r.messages_per_s * ask->size_bytes;
 	return true;
 }
 
-static bool latency(struct net_figure *f, const struct net_ask *ask, const char *program)
+static bool latency(struct net_figure *f, const struct net_ask *ask, const struct perftest *t)
 {
 	struct other_result r;
 
-	if (!run(f, ask, program, nothing_more, &r))
+	if (!run(f, ask, t, &r))
 		return false;
 	f->value = r.latency_ns;
 	return true;
 }
 
-static bool write_bandwidth(struct net_figure *f, const struct net_ask *ask)
-{
-	return bandwidth(f, ask, "ib_write_bw");
-}
-
-static bool write_latency(struct net_figure *f, const struct net_ask *ask)
-{
-	return latency(f, ask, "ib_write_lat");
-}
-
-static bool read_bandwidth(struct net_figure *f, const struct net_ask *ask)
-{
-	return bandwidth(f, ask, "ib_read_bw");
-}
-
-static bool send_latency(struct net_figure *f, const struct net_ask *ask)
-{
-	return latency(f, ask, "ib_send_lat");
-}
-
-static bool rate(struct net_figure *f, const struct net_ask *ask, const char *const more[2])
+static bool rate(struct net_figure *f, const struct net_ask *ask, const struct perftest *t)
 {
 	struct other_result r;
 
-	if (!run(f, ask, "ib_send_bw", more, &r))
+	if (!run(f, ask, t, &r))
 		return false;
 	f->value = r.messages_per_s;
 	return true;
 }
 
+static bool write_bandwidth(struct net_figure *f, const struct net_ask *ask)
+{
+	return bandwidth(f, ask, &(struct perftest){ .program = "ib_write_bw" });
+}
+
+static bool write_latency(struct net_figure *f, const struct net_ask *ask)
+{
+	return latency(f, ask, &(struct perftest){ .program = "ib_write_lat" });
+}
+
+static bool read_bandwidth(struct net_figure *f, const struct net_ask *ask)
+{
+	return bandwidth(f, ask, &(struct perftest){ .program = "ib_read_bw" });
+}
+
+static bool send_latency(struct net_figure *f, const struct net_ask *ask)
+{
+	return latency(f, ask, &(struct perftest){ .program = "ib_send_lat" });
+}
+
 static bool send_rate(struct net_figure *f, const struct net_ask *ask)
 {
-	return rate(f, ask, nothing_more);
+	return rate(f, ask, &(struct perftest){ .program = "ib_send_bw" });
+}
+
+static bool send_lists(struct net_figure *f, const struct net_ask *ask, bool is_near)
+{
+	const struct perftest lists = { "ib_send_bw",
+					is_near,
+					{ "--post_list=64", "--recv_post_list=64" } };
+
+	return rate(f, ask, &lists);
 }
 
 static bool list_rate(struct net_figure *f, const struct net_ask *ask)
 {
-	static const char *const lists[2] = { "--post_list=64", "--recv_post_list=64" };
-
-	return rate(f, ask, lists);
+	return send_lists(f, ask, false);
 }
+
+/* ---- Between programs of one host ----------------------------------------------------------- */
+
+static bool near_bandwidth(struct net_figure *f, const struct net_ask *ask)
+{
+	return bandwidth(f, ask, &(struct perftest){ .program = "ib_write_bw", .is_near = true });
+}
+
+static bool near_latency(struct net_figure *f, const struct net_ask *ask)
+{
+	return latency(f, ask, &(struct perftest){ .program = "ib_send_lat", .is_near = true });
+}
+
+static bool near_list_rate(struct net_figure *f, const struct net_ask *ask)
+{
+	return send_lists(f, ask, true);
+}
+
+const struct net_peer perftest_near_write_peer = {
+	.name = "perftest_near_write",
+	.title = "perftest Write, near",
+	.bandwidth = near_bandwidth,
+};
+
+const struct net_peer perftest_near_send_peer = {
+	.name = "perftest_near_send",
+	.title = "perftest Send, near",
+	.latency = near_latency,
+};
+
+const struct net_peer perftest_near_list_peer = {
+	.name = "perftest_near_list",
+	.title = "perftest Send, near, lists",
+	.rate = near_list_rate,
+};
 
 /* ---- RoCE, one Write at a time, with and without loss --------------------------------------- */
 

@@ -10,5 +10,9 @@
 extern const struct net_peer perftest_write_peer, perftest_read_peer, perftest_send_peer,
 	perftest_list_peer;
 
-/* ib_write_bw -t 1 on RoCE; of the second one of 100 packets is lost, each way. */
+/* The same on RoCE, between two programs of this host: by shared memory. */
+extern const struct net_peer perftest_near_write_peer, perftest_near_send_peer,
+	perftest_near_list_peer;
+
+/* ib_write_bw -t 1 on RoCE over UDP; of the second one of 100 packets is lost, each way. */
 extern const struct net_peer perftest_clean_peer, perftest_lossy_peer;

@@ -3,6 +3,7 @@
 #include "weft_peer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -204,12 +205,32 @@ static bool list_rate(struct net_figure *f, const struct net_ask *n)
 
 /* ---- RoCE ------------------------------------------------------------------------------------ */
 
+/* Both ends are of this process's environment. */
 static struct session roce_session_of(const struct net_ask *n, enum perf_op op)
 {
 	struct session s = session_of(n, op, false);
 
+	(void)unsetenv("WEFT_NEAR");
 	s.how.is_roce = true;
 	return s;
+}
+
+static struct session near_session_of(const struct net_ask *n, enum perf_op op)
+{
+	struct session s = roce_session_of(n, op);
+
+	(void)setenv("WEFT_NEAR", "on", 1);
+	return s;
+}
+
+static bool near_bandwidth(struct net_figure *f, const struct net_ask *n)
+{
+	return bandwidth(f, near_session_of(n, PERF_WRITE));
+}
+
+static bool near_latency(struct net_figure *f, const struct net_ask *n)
+{
+	return latency(f, near_session_of(n, PERF_WRITE));
 }
 
 static bool roce_bandwidth(struct net_figure *f, const struct net_ask *n)
@@ -249,6 +270,13 @@ const struct net_peer weft_plain_peer = {
 	.bandwidth = plain_bandwidth,
 	.latency = plain_latency,
 	.rate = plain_rate,
+};
+
+const struct net_peer weft_near_peer = {
+	.name = "weft_near",
+	.title = "weft, RoCE by shared memory",
+	.bandwidth = near_bandwidth,
+	.latency = near_latency,
 };
 
 const struct net_peer weft_roce_peer = {

@@ -5,4 +5,4 @@
 #include "net_peer.h"
 
 extern const struct net_peer weft_peer, weft_plain_peer, weft_read_peer, weft_send_peer,
-	weft_single_peer, weft_list_peer, weft_roce_peer;
+	weft_single_peer, weft_list_peer, weft_roce_peer, weft_near_peer;
