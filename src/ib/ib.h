@@ -123,7 +123,7 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
  */
 uint8_t ib_port_near_next(const struct ib_port *port);
 
-/* Whether packets that go by shared memory have an ICRC as well: someone looks at them. */
+/* Whether packets by shared memory have an ICRC as well, for a capture or injected faults. */
 void ib_port_check_near(struct ib_port *port, bool is_checked);
 
 /*

@@ -115,13 +115,13 @@ static void watch_close(struct near *n, struct watch *w)
 	w->fd = -1;
 }
 
+/* If the socket is full, the other end has messages enough that wake it. */
 static void wake_other(struct near *n, const struct watch *w)
 {
 	const char byte = WAKE;
 
 	n->counts.wakes++;
-	(void)call_send(w->fd, &byte,
-			1); /* if its buffer is full, the other end has enough to read */
+	(void)call_send(w->fd, &byte, 1);
 }
 
 /* Takes the messages that woke us; epoll reports what is left. False: the other end has closed. */

@@ -132,14 +132,14 @@ static bool input(struct carrier *c)
 	return false;
 }
 
-/* ---- The end of the process ----------------------------------------------------------------- */
-
 /* Every peer is at a socket. */
 static bool rest(struct carrier *c)
 {
 	(void)c;
 	return true;
 }
+
+/* ---- The end of the process ----------------------------------------------------------------- */
 
 /* The kernel tells the peers. */
 static bool exit_begin(struct carrier *c)

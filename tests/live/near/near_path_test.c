@@ -199,7 +199,7 @@ static void *play(void *argument)
 	return NULL;
 }
 
-/* A wake-up that is lost ends the game: nothing else comes. */
+/* A lost wake-up would cost a second, after which threads look; near_test.c has none. */
 TEST(test_near_wakes_programs_that_sleep)
 {
 	struct end a, b;
