@@ -294,6 +294,10 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 		c->path = k->path;
 		c->path.mtu_bytes = mtu_bytes;
 		c->is_peer_gone = false;
+		if (list_is_linked(&c->ready_link)) { /* held, for room on the old path? */
+			list_remove(&c->ready_link);
+			conn_ready(c);
+		}
 		note_path(c);
 	}
 	if (fields & IB_P_KEY)
@@ -353,13 +357,23 @@ void ib_peer_left(struct ib_conn *c, enum weft_reason reason)
 		conn_fail(c, reason);
 }
 
-void ib_port_near_lost(struct ib_port *port, uint64_t now_ns, uint8_t near_slot)
+void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_number)
 {
 	for (uint32_t i = 0; i < port->conns_max; i++) {
 		struct ib_conn *c = port->conns[i];
 
-		if (c && c->service == WEFT_RC && c->path.near_slot == near_slot)
+		if (c && c->service == WEFT_RC && c->path.near_number == near_number)
 			rc_retry_give_up(c, now_ns);
+	}
+}
+
+void ib_port_near_refused(struct ib_port *port, uint32_t near_number)
+{
+	for (uint32_t i = 0; i < port->conns_max; i++) {
+		struct ib_conn *c = port->conns[i];
+
+		if (c && c->path.near_number == near_number)
+			c->path.near_number = 0;
 	}
 }
 

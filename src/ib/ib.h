@@ -39,8 +39,8 @@ struct ib_path {
 	uint32_t mtu_bytes;		  /* of payload: 256 to 4096 */
 	uint8_t traffic_class, hop_limit; /* hop_limit 0: IB_HOP_LIMIT */
 	uint32_t flow_label;		  /* RoCEv2 uses from.port instead */
-	/* The peer's slot, if packets go by memory that is shared with its adapter; else 0. */
-	uint8_t near_slot;
+	/* Names the memory shared with the peer's adapter that packets go by; 0: by the network. */
+	uint32_t near_number;
 };
 
 /* ---- The port ------------------------------------------------------------------------------- */
@@ -92,10 +92,11 @@ enum {
  * needs a packet contiguous, or as a snapshot, supplies `room`: the packet is copied there.
  */
 struct ib_out {
-	uint8_t *room;	  /* in: for the packet, IBA_PACKET_MAX bytes; NULL: a gather list */
-	uint16_t ipv4_id; /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
-	uint8_t ecn;	  /* enum ib_ecn, for the IP header */
-	bool has_icrc;	  /* else its ICRC is 0, as it goes by shared memory */
+	uint8_t *room;	      /* in: for the packet, IBA_PACKET_MAX bytes; NULL: a gather list */
+	uint16_t ipv4_id;     /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
+	uint32_t near_number; /* in: the packet must go by this, see struct ib_path */
+	uint8_t ecn;	      /* enum ib_ecn, for the IP header */
+	bool has_icrc;	      /* else its ICRC is 0, as it goes by shared memory */
 	/* The port has no room for more copies: send it before the next. Never set with `room`. */
 	bool is_last;
 	const struct ib_path *path; /* of a connection, or own_path */
@@ -115,16 +116,22 @@ static inline uint8_t ib_path_hop_limit(const struct ib_path *path)
 	return path->hop_limit ? path->hop_limit : IB_HOP_LIMIT;
 }
 
+/* False: there is none, or the next one goes elsewhere (ib_port_near_next()). */
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
 
+/* The near_number of the next packet; 0 also if there is none. */
+uint32_t ib_port_near_next(const struct ib_port *port);
+
 /*
- * The slot of the adapter that the next packet likely goes to by shared memory; 0: by the network,
- * or there is none.
+ * There is no room for the next packet: its connection waits until ib_port_near_release(), others
+ * do not. is_stalled: nor will there be soon, so that last packets of a queue pair that has left
+ * are dropped.
  */
-uint8_t ib_port_near_next(const struct ib_port *port);
+void ib_port_near_hold(struct ib_port *port, uint64_t now_ns, bool is_stalled);
+void ib_port_near_release(struct ib_port *port);
 
 /* Whether packets by shared memory have an ICRC as well, for a capture or injected faults. */
-void ib_port_check_near(struct ib_port *port, bool is_checked);
+void ib_port_set_near_icrc(struct ib_port *port, bool has_icrc);
 
 /*
  * The packets from ib_port_send() have been sent: unpins their memory (SEND-06). Every call but
@@ -161,11 +168,14 @@ void ib_port_wake(struct ib_port *port, uint64_t now_ns);
 struct ib_conn *ib_port_event(struct ib_port *port);
 
 /*
- * The adapter of that slot, to which packets went by shared memory, has closed or died. Reliable
- * connections to it give it up without waiting for answers: their requests end, those that are
- * posted later as well (WEFT_ERR_PEER_GONE).
+ * The adapter to which packets of that number went has closed or died. Reliable connections to it
+ * give it up without waiting for answers: their requests end, those that are posted later as well
+ * (WEFT_ERR_PEER_GONE).
  */
-void ib_port_near_lost(struct ib_port *port, uint64_t now_ns, uint8_t near_slot);
+void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_number);
+
+/* That adapter takes no packets by shared memory: they go by the network. */
+void ib_port_near_refused(struct ib_port *port, uint32_t near_number);
 
 /* ---- Management datagrams ------------------------------------------------------------------- */
 

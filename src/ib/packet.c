@@ -309,7 +309,7 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	p->pad = iba_pad(bytes);
 	out->path = path;
 	out->ecn = IB_ECN_NOT;
-	out->has_icrc = path->near_slot == 0 || port->is_near_checked;
+	out->has_icrc = path->near_number == 0 || port->has_near_icrc;
 	out->spans.count = 0;
 	out->spans.length = 0;
 	at = iba_encode(p, own);

@@ -39,6 +39,7 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 		port->cut_after = port->adapter->faults->disconnect_after;
 	port->conns_max = max;
 	list_init(&port->ready);
+	list_init(&port->near_held);
 	list_init(&port->ended);
 	list_init(&port->members);
 	list_init(&port->ees_ended);
@@ -148,9 +149,9 @@ static uint32_t factor_of(struct ib_port *port, size_t length)
 	return *factor;
 }
 
-void ib_port_check_near(struct ib_port *port, bool is_checked)
+void ib_port_set_near_icrc(struct ib_port *port, bool has_icrc)
 {
-	port->is_near_checked = is_checked;
+	port->has_near_icrc = has_icrc;
 }
 
 /* IBA 7.8.1, annex A17. */
@@ -372,7 +373,7 @@ static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 {
 	port->now_ns = now_ns;
-	if (port->mads_out.count > 0 && gsi_next(port, out)) {
+	if (port->mads_out.count > 0 && out->near_number == 0 && gsi_next(port, out)) {
 		port->counts.packets_out++;
 		return true;
 	}
@@ -380,6 +381,8 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 	while (!list_is_empty(&port->ready)) {
 		struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
 
+		if (c->path.near_number != out->near_number)
+			return false;
 		(void)is_cut_off(c, tally_of(port, c->qp)->bytes_out);
 		if (!conn_next(c, now_ns, out)) {
 			conn_said_all(c, now_ns);
@@ -400,11 +403,30 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 	return false;
 }
 
-uint8_t ib_port_near_next(const struct ib_port *port)
+uint32_t ib_port_near_next(const struct ib_port *port)
 {
 	if (port->mads_out.count > 0 || list_is_empty(&port->ready))
 		return 0;
-	return CONTAINER_OF(port->ready.next, struct ib_conn, ready_link)->path.near_slot;
+	return CONTAINER_OF(port->ready.next, struct ib_conn, ready_link)->path.near_number;
+}
+
+void ib_port_near_hold(struct ib_port *port, uint64_t now_ns, bool is_stalled)
+{
+	struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
+
+	if (is_stalled && !c->qp) {
+		conn_said_all(c, now_ns);
+		return;
+	}
+	port->burst = 0;
+	list_remove(&c->ready_link);
+	list_add_tail(&port->near_held, &c->ready_link);
+}
+
+void ib_port_near_release(struct ib_port *port)
+{
+	while (!list_is_empty(&port->near_held))
+		list_add_tail(&port->ready, list_pop(&port->near_held));
 }
 
 bool ib_port_has_output(const struct ib_port *port)

@@ -45,6 +45,7 @@ struct ib_port {
 	struct timer_queue timers; /* one for each connection: when an answer is due */
 	struct timer_queue wakes;  /* one for each connection: when pacing lets it send */
 	struct list ready;	   /* connections that have something to send */
+	struct list near_held;	   /* the same, but shared memory has no room for it */
 	struct list ended;	   /* ended connections, to report to the owner */
 	struct list members;	   /* of all groups, see group.c */
 	struct mad_ring mads_in, mads_out;
@@ -59,7 +60,7 @@ struct ib_port {
 	uint64_t drops[WEFT_REASON_COUNT]; /* of counts.dropped */
 	uint64_t cut_after;		   /* injected fault: bytes one way; UINT64_MAX: never */
 	struct qp_tally unowned; /* counts without a queue pair: it has left, or of a context */
-	bool is_near_checked;	 /* packets by shared memory have an ICRC, too */
+	bool has_near_icrc;	 /* packets by shared memory have one, too */
 	uint32_t burst;		 /* packets that the first of ready has sent in its turn */
 	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not computed yet */
 	uint8_t bounce[IB_BOUNCES][IBA_PAYLOAD_MAX];

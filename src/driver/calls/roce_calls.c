@@ -102,8 +102,8 @@ static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 	if (r != WEFT_OK)
 		return r;
 	path->from.port = udp_source_port(qp->number, w->peer_number);
-	path->near_slot = roce_near_slot(roce, path, w->peer_number);
-	return path->near_slot != 0 ? WEFT_OK : udp_source(roce->udp, path);
+	path->near_number = roce_near_number(roce, path, w->peer_number);
+	return udp_source(roce->udp, path); /* also of a near path, which the peer may refuse */
 }
 
 /* ---- States --------------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp,
 		return r;
 	}
 	if (is_connected) {
-		if (k.path.near_slot == 0)
+		if (k.path.near_number == 0)
 			udp_flow_open(roce->udp, &k.path, qp->number, w->peer_number,
 				      &rc->flow_ref);
 		observe_address(&roce->net->adapter->observed, &qp->ends.peer,

@@ -4,16 +4,15 @@
  * over loopback. It has no thread and no lock: the adapter's lock guards all of it.
  *
  * An adapter that sends to another makes a ring (ring.h), connects to the unix socket of the
- * other's slot, and hands the ring over. It may put packets at once: the other finds them when it
- * takes the ring. Each direction has a ring and a connection of its own. The connection then wakes
- * an end that sleeps, and its end reports that the other adapter has closed, or its process died.
+ * other's slot, and offers the ring, which the other takes or refuses. Each direction has a ring
+ * and a connection of its own. The connection then wakes an end that sleeps, and its end reports
+ * that the other adapter has closed, or its process died.
  *
  * Both ends check the user of the other, as everywhere between processes of a host (unix_names.h):
  * a ring reaches no process that UDP packets would not reach.
  *
- * No packet is lost on the way, and none overtakes another: a full ring blocks the sender. But a
- * receiver that takes nothing for long (a stopped process) does not hold up packets to others:
- * packets to it are lost then.
+ * No packet is lost on the way, and none overtakes another: packets to an adapter whose ring is
+ * full, or not taken yet, wait; those to others do not.
  */
 #pragma once
 
@@ -43,24 +42,33 @@ void near_abandon(struct near *near);
 bool near_is_paused(const struct near *near);
 void near_resume(struct near *near);
 
-/* Whether packets to the adapter of that slot can go by shared memory: connects at first. */
-bool near_reaches(struct near *near, uint8_t adapter_slot);
+/*
+ * The number of the way to the adapter of that slot, for paths (near_number); connects at first. 0:
+ * packets to it cannot go by shared memory. Packets wait until the adapter has taken the ring.
+ */
+uint32_t near_reach(struct near *near, uint8_t adapter_slot);
 
 /*
- * An adapter that was reached, or that sent to us, has closed or died, and all its packets were
- * taken: its slot; 0: none. Pulled, each once.
+ * A way that has ended. is_refused: it never began, as the adapter did not take the ring, and
+ * packets to it go by UDP. Else the adapter has closed or died, and all its packets were taken.
  */
-uint8_t near_lost(struct near *near);
+struct near_ended {
+	uint32_t number;
+	bool is_refused;
+};
+
+/* Pulls the next; each is reported once. False: none. */
+bool near_ended(struct near *near, struct near_ended *ended);
 
 /* ---- Out ------------------------------------------------------------------------------------ */
 
 enum near_sent {
 	NEAR_SENT = 0,
-	NEAR_FULL, /* not now: near_is_blocked() until there is room */
-	NEAR_LOST  /* as if the packet were lost */
+	NEAR_FULL, /* not now: until near_has_room() */
+	NEAR_LOST  /* that way has ended */
 };
 
-/* Copies a packet to the adapter of its path (near_slot). */
+/* Copies a packet to the adapter of its path (near_number). */
 enum near_sent near_send(struct near *near, uint64_t now_ns, const struct ib_out *out);
 
 /*
@@ -68,14 +76,20 @@ enum near_sent near_send(struct near *near, uint64_t now_ns, const struct ib_out
  * IBA_PACKET_MAX bytes, and near_end() sends it. NULL: not now, as for NEAR_FULL. Between the two
  * no other call.
  */
-uint8_t *near_begin(struct near *near, uint64_t now_ns, uint8_t adapter_slot);
+uint8_t *near_begin(struct near *near, uint64_t now_ns, uint32_t number);
 enum near_sent near_end(struct near *near, const struct ib_out *out);
 
 /* After the last of several packets: wakes the receivers that sleep. */
 void near_flush(struct near *near);
-bool near_is_blocked(struct near *near);
 
-/* When a receiver that blocks us is given up; UINT64_MAX: none does. */
+/* Whether packets that had no room should be tried again, until near_room_used(). */
+bool near_has_room(struct near *near);
+void near_room_used(struct near *near);
+
+/* Whether its receiver has made no room for 10 ms: its process is stopped. */
+bool near_is_stalled(const struct near *near, uint32_t number);
+
+/* When the next receiver counts as stalled; UINT64_MAX: none. */
 uint64_t near_due(const struct near *near);
 void near_expire(struct near *near, uint64_t now_ns);
 
@@ -98,10 +112,11 @@ bool near_rest(struct near *near);
 
 struct near_counts {
 	uint64_t packets_in, packets_out, bytes_in, bytes_out;
-	uint64_t lost;	    /* packets to adapters that take nothing, or have gone */
+	uint64_t lost;	    /* packets to adapters that have gone */
 	uint64_t wakes;	    /* of other adapters, by a system call */
 	uint64_t sent_away; /* connections of other users */
-	uint64_t refused;   /* connections without a ring, or with a broken one */
+	uint64_t
+		refused; /* connections without a ring that could be mapped, or with a broken one */
 	uint32_t ins, outs; /* adapters that send to us, and that we send to, now */
 };
 

@@ -58,15 +58,13 @@ static void near_start(struct roce *r)
 		(void)near_open(&config, &r->near);
 }
 
-uint8_t roce_near_slot(struct roce *r, const struct ib_path *path, uint32_t number)
+/* The number of a queue pair begins with the slot of its adapter. */
+uint32_t roce_near_number(struct roce *r, const struct ib_path *path, uint32_t number)
 {
-	uint8_t adapter_slot = (uint8_t)(number >> 16);
-
 	if (!r->near || !udp_is_local(path->is_ipv6, path->to.address) ||
-	    !udp_is_local(path->is_ipv6, path->from.address) ||
-	    !near_reaches(r->near, adapter_slot))
+	    !udp_is_local(path->is_ipv6, path->from.address))
 		return 0;
-	return adapter_slot;
+	return near_reach(r->near, (uint8_t)(number >> 16));
 }
 
 static enum weft_reason roce_open(struct net *net, struct carrier **c)
@@ -139,18 +137,8 @@ static void tell_of_failed_ees(struct roce *r)
 	}
 }
 
-/* Adapters of this host that have ended. */
-static void give_up_those_lost(struct roce *r)
-{
-	uint8_t adapter_slot;
-
-	while (r->near && (adapter_slot = near_lost(r->near)) != 0)
-		ib_port_near_lost(r->port, net_look_at_clock(r->net), adapter_slot);
-}
-
 void roce_take_events(struct roce *r)
 {
-	give_up_those_lost(r);
 	end_those_that_left(r);
 	tell_of_failed_ees(r);
 }

@@ -32,6 +32,7 @@ struct roce {
 	struct net *net;
 	struct udp *udp;
 	struct near *near; /* NULL: all packets go by UDP */
+	bool is_near_full; /* it has no room for the next packet of the rest */
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */
 	uint8_t *room;	     /* the memory of these packets */
@@ -80,11 +81,8 @@ struct roce_ee {
 /* Converts a program's path to the core's form, with source port 0. */
 enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to);
 
-/*
- * The slot of the adapter that has a queue pair or context of this number, if shared memory reaches
- * it; else 0.
- */
-uint8_t roce_near_slot(struct roce *roce, const struct ib_path *path, uint32_t number);
+/* The path's near_number, to the queue pair of this number. */
+uint32_t roce_near_number(struct roce *roce, const struct ib_path *path, uint32_t number);
 
 /* The adapter's RoCE carrier, made at first use; that of a network, or NULL. */
 enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce);

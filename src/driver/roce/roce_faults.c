@@ -174,7 +174,7 @@ static struct ib_out *copy_out(struct roce_faults *f, const struct ib_path *path
 			       size_t length)
 {
 	f->out.path = path;
-	f->out.has_icrc = true; /* see ib_port_check_near() */
+	f->out.has_icrc = true; /* see ib_port_set_near_icrc() */
 	f->out.spans = (struct span_list){ .count = 1, .length = length };
 	f->out.spans.spans[0] = (struct span){ bytes, length };
 	return &f->out;
@@ -323,7 +323,7 @@ static bool send_one(struct roce *r, struct ib_out *out, uint32_t fate)
 		made(r, FAULT_LOSS, NULL);
 		return true;
 	}
-	if (udp_is_blocked(r->udp) || (r->near && near_is_blocked(r->near)))
+	if (udp_is_blocked(r->udp) || r->is_near_full)
 		return false;
 	if (is_fated(fate, FAULT_CORRUPT))
 		out = damage_out(r, out);

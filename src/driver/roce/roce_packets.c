@@ -187,10 +187,19 @@ static bool is_resting(const struct roce *r)
 	return r->rest && r->rest->batch.done < r->rest->batch.count;
 }
 
+static bool has_near_room(const struct roce *r)
+{
+	return r->near && near_has_room(r->near);
+}
+
 bool roce_has_output(const struct roce *r)
 {
-	return !udp_is_blocked(r->udp) && !(r->near && near_is_blocked(r->near)) &&
-	       (is_resting(r) || ib_port_has_output(r->port) || ib_cm_has_output(r->cm));
+	if (udp_is_blocked(r->udp))
+		return false;
+	if (is_resting(r) && r->is_near_full)
+		return has_near_room(r);
+	return is_resting(r) || has_near_room(r) || ib_port_has_output(r->port) ||
+	       ib_cm_has_output(r->cm);
 }
 
 /* Packets that form one GSO message, numbered consecutively by the kernel (IPv4). */
@@ -221,13 +230,15 @@ static bool run_take(struct run *run, const struct ib_out *out)
 }
 
 /*
- * Gathers as many packets as one call can send as runs: packets of one path and equal length. No
+ * Gathers as many packets as one call can send as runs: packets of one path and equal length. All
+ * go by the network, or by the same shared memory. No
  * new run begins after a full one, or after the end of a message if few packets fit: then the
  * packets of the next run stay together.
  */
 static uint32_t gather(struct roce *r)
 {
 	struct run run = { 0 };
+	const uint32_t near_number = ib_port_near_next(r->port);
 	size_t at = 0, last = 0;
 	bool is_last = false;
 	uint32_t n = 0;
@@ -239,6 +250,7 @@ static uint32_t gather(struct roce *r)
 			at = (at + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN;
 		out->room = r->room + at;
 		out->ipv4_id = (uint16_t)run.count;
+		out->near_number = near_number;
 		if (!ib_port_send(r->port, r->net->now_ns, out))
 			break;
 		n++;
@@ -257,7 +269,7 @@ static bool send_near(struct roce *r, struct udp_batch *batch)
 	enum near_sent sent = NEAR_SENT;
 
 	while (sent != NEAR_FULL && batch->done < batch->count &&
-	       batch->outs[batch->done].path->near_slot != 0) {
+	       batch->outs[batch->done].path->near_number != 0) {
 		const struct ib_out *out = &batch->outs[batch->done];
 
 		sent = near_send(r->near, r->net->now_ns, out);
@@ -266,6 +278,7 @@ static bool send_near(struct roce *r, struct udp_batch *batch)
 		batch->done += sent != NEAR_FULL;
 	}
 	near_flush(r->near);
+	r->is_near_full = sent == NEAR_FULL;
 	return sent != NEAR_FULL;
 }
 
@@ -274,7 +287,7 @@ static uint32_t udp_end(const struct udp_batch *batch)
 {
 	uint32_t n = batch->done;
 
-	while (n < batch->count && batch->outs[n].path->near_slot == 0)
+	while (n < batch->count && batch->outs[n].path->near_number == 0)
 		n++;
 	return n;
 }
@@ -374,41 +387,59 @@ static bool send_gathered(struct roce *r, struct udp_batch *batch)
 	return is_done;
 }
 
-/*
- * Builds packets right in shared memory, while the next ones go there. A packet that turns out to
- * go elsewhere is sent as others are. False: there is no room, for one of them or for the next.
- */
-static bool send_near_ready(struct roce *r, bool *has_moved)
+/* Builds packets right in shared memory, while the next ones go there. True: there were some. */
+static bool send_near_ready(struct roce *r)
 {
-	bool is_recorded = r->net->adapter->observed.recording, is_done = true;
+	bool is_recorded = r->net->adapter->observed.recording, has_moved = false;
 	struct ib_out *out = &r->outs[0];
-	uint8_t adapter_slot;
 
-	for (int i = 0; i < NEAR_MAX && is_done; i++) {
-		adapter_slot = r->faults ? 0 : ib_port_near_next(r->port);
-		if (adapter_slot == 0)
+	for (int i = 0; i < NEAR_MAX; i++) {
+		out->near_number = ib_port_near_next(r->port);
+		if (out->near_number == 0)
 			break;
-		out->room = near_begin(r->near, r->net->now_ns, adapter_slot);
+		out->room = near_begin(r->near, r->net->now_ns, out->near_number);
 		out->ipv4_id = 0;
 		if (!out->room) {
-			is_done = false;
-			break;
-		}
-		if (!ib_port_send(r->port, r->net->now_ns, out))
-			break;
-		*has_moved = true;
-		if (out->path->near_slot != adapter_slot) {
-			is_done = send_gathered(r, &(struct udp_batch){ .outs = out, .count = 1 });
+			ib_port_near_hold(r->port, r->net->now_ns,
+					  near_is_stalled(r->near, out->near_number));
 			continue;
 		}
+		if (!ib_port_send(r->port, r->net->now_ns, out))
+			continue;
+		has_moved = true;
 		if (near_end(r->near, out) == NEAR_SENT && is_recorded)
 			record_packets_out(&r->net->adapter->observed, out, 1);
 	}
-	if (r->near)
-		near_flush(r->near);
+	near_flush(r->near);
 	if (ib_port_has_pins(r->port))
 		ib_port_sent(r->port, net_look_at_clock(r->net));
-	return is_done;
+	return has_moved;
+}
+
+/* Adapters of this host that have ended, or that take no packets by shared memory. */
+static void leave_those_ended(struct roce *r)
+{
+	struct near_ended ended;
+
+	while (r->near && near_ended(r->near, &ended)) {
+		if (ended.is_refused)
+			ib_port_near_refused(r->port, ended.number);
+		else
+			ib_port_near_ended(r->port, net_look_at_clock(r->net), ended.number);
+	}
+}
+
+/* Connections that waited for room in shared memory try again, those to ended adapters as well. */
+static void use_near_room(struct roce *r)
+{
+	bool has_room = has_near_room(r); /* this look may find an end */
+
+	leave_those_ended(r);
+	if (!has_room)
+		return;
+	near_room_used(r->near);
+	ib_port_near_release(r->port);
+	r->is_near_full = false;
 }
 
 static bool send_ready(struct roce *r)
@@ -416,12 +447,13 @@ static bool send_ready(struct roce *r)
 	bool has_moved = false, is_done = true;
 
 	r->has_waited = false;
+	use_near_room(r);
 	if (!roce_has_output(r)) {
 		roce_take_events(r);
 		return false;
 	}
 	net_look_at_clock(r->net);
-	ib_port_check_near(r->port, r->faults || r->net->adapter->observed.recording);
+	ib_port_set_near_icrc(r->port, r->faults || r->net->adapter->observed.recording);
 	cm_ids_output(r);
 	if (r->tun)
 		has_moved = tun_output(r->tun);
@@ -430,9 +462,12 @@ static bool send_ready(struct roce *r)
 	for (int i = 0; i < BATCHES_MAX && is_done; i++) {
 		struct udp_batch batch = { .outs = r->outs };
 
-		is_done = send_near_ready(r, &has_moved);
-		if (is_done)
-			batch.count = gather(r);
+		if (r->near && !r->faults) {
+			has_moved |= send_near_ready(r);
+			if (ib_port_near_next(r->port) != 0)
+				continue;
+		}
+		batch.count = gather(r);
 		if (batch.count == 0)
 			break;
 		has_moved = true;

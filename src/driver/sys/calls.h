@@ -34,8 +34,8 @@ static inline ssize_t call_send(int fd, const void *bytes, size_t length)
 static inline ssize_t call_recvmsg(int fd, struct msghdr *m)
 {
 	if (CALLS_LIBRARY)
-		return recvmsg(fd, m, 0);
-	return syscall(SYS_recvmsg, fd, m, 0);
+		return recvmsg(fd, m, MSG_CMSG_CLOEXEC);
+	return syscall(SYS_recvmsg, fd, m, MSG_CMSG_CLOEXEC);
 }
 
 static inline ssize_t call_sendmsg(int fd, const struct msghdr *m)

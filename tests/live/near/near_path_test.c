@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -218,21 +220,38 @@ TEST(test_near_wakes_programs_that_sleep)
 	end_close(&b);
 }
 
-/* ---- Peers that die ------------------------------------------------------------------------- */
+/* ---- Peers that die or refuse --------------------------------------------------------------- */
 
-/* Waits for its peer's number, connects, says so, and sleeps until it is killed. */
-static _Noreturn void victim_run(int in, int out)
+/* Leaves one: a ring needs two, a connection that hands UDP packets on needs one. */
+static void take_descriptors(void)
+{
+	int next = dup(STDIN_FILENO);
+	const struct rlimit few = { (rlim_t)next + 1, (rlim_t)next + 1 };
+
+	REQUIRE(next >= 0 && close(next) == 0 && setrlimit(RLIMIT_NOFILE, &few) == 0);
+}
+
+/*
+ * Waits for its peer's number, connects, says so, and sleeps until it is killed. It has a receive
+ * posted, and no descriptors left for the peer's ring, if it refuses that.
+ */
+static _Noreturn void victim_run(int in, int out, bool refuses)
 {
 	struct end e;
 	struct weft_roce_attr way;
 	uint32_t number;
 
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the test may have failed */
 	end_open(&e, roce_adapter_open());
 	number = weft_qp_number(e.node.qp);
 	(void)!write(out, &number, sizeof(number));
 	(void)!read(in, &number, sizeof(number));
 	way = roce_way(number);
 	roce_start(e.node.qp, &way);
+	if (refuses) {
+		REQUIRE(post_receive(&e.node));
+		take_descriptors();
+	}
 	(void)!write(out, &number, sizeof(number));
 	for (;;)
 		pause();
@@ -244,7 +263,7 @@ struct victim {
 };
 
 /* The requester waits for its answers for ever: timeout_code 0. */
-static void victim_open(struct victim *v, struct end *e)
+static void victim_open(struct victim *v, struct end *e, bool refuses)
 {
 	struct weft_roce_attr way;
 	uint32_t number;
@@ -253,7 +272,7 @@ static void victim_open(struct victim *v, struct end *e)
 	v->pid = fork();
 	REQUIRE(v->pid >= 0);
 	if (v->pid == 0)
-		victim_run(v->to[0], v->from[1]);
+		victim_run(v->to[0], v->from[1], refuses);
 	end_open(e, roce_adapter_open());
 	REQUIRE(read(v->from[0], &number, sizeof(number)) == sizeof(number));
 	way = roce_way(number);
@@ -281,6 +300,22 @@ static void post_send(struct end *e)
 	REQUIRE(node_post(&e->node, &wr));
 }
 
+/* Nothing is lost: the requester would wait for ever. */
+TEST(test_near_peer_without_descriptors_is_sent_to_by_udp)
+{
+	struct victim v;
+	struct end e;
+
+	WORLD_OR_SKIP();
+	victim_open(&v, &e, true);
+	post_send(&e);
+	MUST_EQ(node_next(e.node.cq).status, WEFT_SUCCESS);
+	EXPECT_EQ(counts_of(&e).near_out, 0);
+	EXPECT(counts_of(&e).calls_out > 0);
+	victim_kill(&v);
+	end_close(&e);
+}
+
 /* A Send waits for a receive of the peer. */
 TEST(test_near_killed_peer_ends_a_request_that_waits)
 {
@@ -288,7 +323,7 @@ TEST(test_near_killed_peer_ends_a_request_that_waits)
 	struct end e;
 
 	WORLD_OR_SKIP();
-	victim_open(&v, &e);
+	victim_open(&v, &e, false);
 	post_send(&e);
 	while (counts_of(&e).rnrs_in == 0) {
 		struct weft_completion c;
@@ -309,7 +344,7 @@ TEST(test_near_killed_peer_ends_a_request_without_an_answer)
 	int status;
 
 	WORLD_OR_SKIP();
-	victim_open(&v, &e);
+	victim_open(&v, &e, false);
 	REQUIRE(kill(v.pid, SIGSTOP) == 0);
 	REQUIRE(waitpid(v.pid, &status, WUNTRACED) == v.pid && WIFSTOPPED(status));
 	post_send(&e);
@@ -325,7 +360,7 @@ TEST(test_near_killed_peer_ends_a_request_that_comes_later)
 	struct end e;
 
 	WORLD_OR_SKIP();
-	victim_open(&v, &e);
+	victim_open(&v, &e, false);
 	victim_kill(&v);
 	post_send(&e);
 	MUST_EQ(node_next(e.node.cq).status, WEFT_ERR_PEER_GONE);

@@ -82,16 +82,33 @@ static void end_look_once(struct end *e)
 	w->ready(w, event.events);
 }
 
+static const struct ib_path path_to_far = {
+	.from = { .address = { 10, 0, 0, 1 }, .port = 50000 },
+	.to = { .address = { 10, 0, 0, 2 }, .port = IBA_UDP_PORT },
+	.traffic_class = 0x20,
+};
+
+/* The number of the way from one to the other, which has taken the ring. */
+static uint32_t connect_ends(struct end *from, struct end *to, uint8_t to_slot)
+{
+	uint32_t number = near_reach(from->near, to_slot);
+
+	REQUIRE(number != 0);
+	REQUIRE(end_look(to, PATIENCE_MS) && end_look(from, PATIENCE_MS));
+	return number;
+}
+
 struct pair {
 	struct end near, far;
+	struct ib_path path; /* from near to far */
 };
 
 static void pair_open(struct pair *p)
 {
 	end_open(&p->near, NEAR_SLOT);
 	end_open(&p->far, FAR_SLOT);
-	REQUIRE(near_reaches(p->near.near, FAR_SLOT));
-	REQUIRE(end_look(&p->far, PATIENCE_MS));
+	p->path = path_to_far;
+	p->path.near_number = connect_ends(&p->near, &p->far, FAR_SLOT);
 }
 
 static void pair_close(struct pair *p)
@@ -108,13 +125,6 @@ static void pair_close(struct pair *p)
 	} while (0)
 
 /* ---- Packets -------------------------------------------------------------------------------- */
-
-static const struct ib_path path_to_far = {
-	.from = { .address = { 10, 0, 0, 1 }, .port = 50000 },
-	.to = { .address = { 10, 0, 0, 2 }, .port = IBA_UDP_PORT },
-	.traffic_class = 0x20,
-	.near_slot = FAR_SLOT,
-};
 
 /* Of two spans, with bytes that tell its number. */
 static enum near_sent put(struct end *e, const struct ib_path *path, uint32_t n, size_t length)
@@ -164,7 +174,7 @@ TEST(test_near_packets_come_whole_and_in_order)
 	WORLD_OR_SKIP();
 	pair_open(&p);
 	for (uint32_t n = 0; n < PACKETS; n++) {
-		REQUIRE(put(&p.near, &path_to_far, n, length_of(n)) == NEAR_SENT);
+		REQUIRE(put(&p.near, &p.path, n, length_of(n)) == NEAR_SENT);
 		bytes += length_of(n);
 		if (n % 5 == 4) {
 			for (uint32_t k = n - 4; k <= n; k++)
@@ -179,18 +189,24 @@ TEST(test_near_packets_come_whole_and_in_order)
 	pair_close(&p);
 }
 
-TEST(test_near_first_packets_wait_for_the_receiver_to_look)
+TEST(test_near_first_packets_wait_until_the_ring_is_taken)
 {
-	struct pair p;
+	struct pair p = { .path = path_to_far };
 
 	WORLD_OR_SKIP();
 	end_open(&p.near, NEAR_SLOT);
 	end_open(&p.far, FAR_SLOT);
-	REQUIRE(near_reaches(p.near.near, FAR_SLOT));
-	REQUIRE(put(&p.near, &path_to_far, 1, 100) == NEAR_SENT);
+	p.path.near_number = near_reach(p.near.near, FAR_SLOT);
+	REQUIRE(put(&p.near, &p.path, 1, 100) == NEAR_FULL);
+	EXPECT(!near_has_room(p.near.near));
 	EXPECT(!near_is_sent_to(p.far.near));
 	REQUIRE(end_look(&p.far, PATIENCE_MS));
 	EXPECT(near_is_sent_to(p.far.near));
+	/* A program that polls finds it without epoll. */
+	EXPECT(near_has_room(p.near.near));
+	near_room_used(p.near.near);
+	EXPECT(!near_has_room(p.near.near));
+	REQUIRE(put(&p.near, &p.path, 1, 100) == NEAR_SENT);
 	expect_packet(&p.far, 1, 100);
 	pair_close(&p);
 }
@@ -202,8 +218,9 @@ TEST(test_near_slot_without_an_adapter_is_not_reached)
 
 	WORLD_OR_SKIP();
 	end_open(&e, NEAR_SLOT);
-	EXPECT(!near_reaches(e.near, FAR_SLOT));
-	EXPECT(!near_reaches(e.near, 0));
+	EXPECT_EQ(near_reach(e.near, FAR_SLOT), 0);
+	EXPECT_EQ(near_reach(e.near, 0), 0);
+	path.near_number = FAR_SLOT;
 	EXPECT_EQ(put(&e, &path, 1, 100), NEAR_LOST);
 	EXPECT_EQ(near_counts(e.near)->lost, 1);
 	end_close(&e);
@@ -219,7 +236,7 @@ TEST(test_near_receiver_that_rests_is_woken_once)
 	pair_open(&p);
 	/* While it is polled no wake-up is sent. */
 	near_stand_by(p.far.near, true);
-	REQUIRE(put(&p.near, &path_to_far, 1, 100) == NEAR_SENT);
+	REQUIRE(put(&p.near, &p.path, 1, 100) == NEAR_SENT);
 	EXPECT(!end_look(&p.far, 0));
 	EXPECT(!near_rest(p.far.near)); /* a packet is there */
 	expect_packet(&p.far, 1, 100);
@@ -227,7 +244,7 @@ TEST(test_near_receiver_that_rests_is_woken_once)
 	EXPECT(near_rest(p.far.near));
 	EXPECT(!end_look(&p.far, 0));
 	for (uint32_t n = 2; n < 5; n++)
-		REQUIRE(put(&p.near, &path_to_far, n, 100) == NEAR_SENT);
+		REQUIRE(put(&p.near, &p.path, n, 100) == NEAR_SENT);
 	EXPECT(end_look(&p.far, PATIENCE_MS));
 	EXPECT_EQ(near_counts(p.near.near)->wakes, 1);
 	for (uint32_t n = 2; n < 5; n++)
@@ -235,7 +252,7 @@ TEST(test_near_receiver_that_rests_is_woken_once)
 	/* Polled again: the mark of the rest is taken back. */
 	REQUIRE(!near_next(p.far.near) && near_rest(p.far.near));
 	near_stand_by(p.far.near, true);
-	REQUIRE(put(&p.near, &path_to_far, 6, 100) == NEAR_SENT);
+	REQUIRE(put(&p.near, &p.path, 6, 100) == NEAR_SENT);
 	EXPECT_EQ(near_counts(p.near.near)->wakes, 1);
 	pair_close(&p);
 }
@@ -249,7 +266,7 @@ TEST(test_near_poll_that_takes_the_wake_up_leaves_the_rest)
 	pair_open(&p);
 	REQUIRE(near_rest(p.far.near));
 	for (uint32_t n = 1; n < 4; n++) {
-		REQUIRE(put(&p.near, &path_to_far, n, 100) == NEAR_SENT);
+		REQUIRE(put(&p.near, &p.path, n, 100) == NEAR_SENT);
 		EXPECT_EQ(near_counts(p.near.near)->wakes, n);
 		REQUIRE(end_look(&p.far, PATIENCE_MS));
 		expect_packet(&p.far, n, 100);
@@ -263,9 +280,17 @@ static uint32_t fill(struct pair *p)
 {
 	uint32_t n = 0;
 
-	while (put(&p->near, &path_to_far, n, IBA_PACKET_MAX) == NEAR_SENT)
+	while (put(&p->near, &p->path, n, IBA_PACKET_MAX) == NEAR_SENT)
 		n++;
+	REQUIRE(n > 10);
 	return n;
+}
+
+static void take_all(struct pair *p, uint32_t packets)
+{
+	for (uint32_t i = 0; i < packets; i++)
+		expect_packet(&p->far, i, IBA_PACKET_MAX);
+	REQUIRE(!near_next(p->far.near));
 }
 
 TEST(test_near_full_ring_blocks_until_the_receiver_takes)
@@ -275,64 +300,93 @@ TEST(test_near_full_ring_blocks_until_the_receiver_takes)
 
 	WORLD_OR_SKIP();
 	pair_open(&p);
+	near_room_used(p.near.near);
 	n = fill(&p);
-	REQUIRE(n > 10);
-	EXPECT(near_is_blocked(p.near.near));
+	EXPECT(!near_has_room(p.near.near));
 	EXPECT_EQ(near_due(p.near.near), STALL_NS);
-	for (uint32_t i = 0; i < n; i++)
-		expect_packet(&p.far, i, IBA_PACKET_MAX);
-	REQUIRE(!near_next(p.far.near));
+	take_all(&p, n);
 	/* It is told by a message, and sees it in the ring. */
 	EXPECT_EQ(near_counts(p.far.near)->wakes, 1);
-	EXPECT(!near_is_blocked(p.near.near));
+	EXPECT(near_has_room(p.near.near));
 	EXPECT(end_look(&p.near, PATIENCE_MS));
 	EXPECT_EQ(near_due(p.near.near), UINT64_MAX);
-	EXPECT_EQ(put(&p.near, &path_to_far, n, 100), NEAR_SENT);
+	EXPECT_EQ(put(&p.near, &p.path, n, 100), NEAR_SENT);
 	expect_packet(&p.far, n, 100);
 	pair_close(&p);
 }
 
-TEST(test_near_receiver_that_takes_nothing_holds_up_no_other)
+TEST(test_near_full_ring_holds_up_no_other_receiver)
+{
+	enum { THIRD_SLOT = 11 };
+	struct pair p;
+	struct end third;
+	struct ib_path path = path_to_far;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	end_open(&third, THIRD_SLOT);
+	path.near_number = connect_ends(&p.near, &third, THIRD_SLOT);
+	(void)fill(&p);
+	REQUIRE(put(&p.near, &path, 1, 100) == NEAR_SENT);
+	expect_packet(&third, 1, 100);
+	end_close(&third);
+	pair_close(&p);
+}
+
+TEST(test_near_receiver_that_takes_nothing_is_stalled)
 {
 	struct pair p;
 	uint32_t n;
 
 	WORLD_OR_SKIP();
 	pair_open(&p);
+	near_room_used(p.near.near);
 	n = fill(&p);
 	near_expire(p.near.near, STALL_NS - 1);
-	EXPECT(near_is_blocked(p.near.near));
+	EXPECT(!near_is_stalled(p.near.near, p.path.near_number));
+	EXPECT(!near_has_room(p.near.near));
 	near_expire(p.near.near, STALL_NS);
-	EXPECT(!near_is_blocked(p.near.near));
-	EXPECT_EQ(put(&p.near, &path_to_far, n, IBA_PACKET_MAX), NEAR_LOST);
-	EXPECT(!near_is_blocked(p.near.near));
-	/* As soon as it takes again, packets reach it again. */
-	for (uint32_t i = 0; i < n; i++)
-		expect_packet(&p.far, i, IBA_PACKET_MAX);
-	REQUIRE(!near_next(p.far.near));
-	EXPECT_EQ(put(&p.near, &path_to_far, n, 100), NEAR_SENT);
+	EXPECT(near_is_stalled(p.near.near, p.path.near_number));
+	EXPECT(near_has_room(p.near.near)); /* those that wait may look */
+	EXPECT_EQ(put(&p.near, &p.path, n, IBA_PACKET_MAX), NEAR_FULL);
+	EXPECT_EQ(near_due(p.near.near), UINT64_MAX);
+	/* No packet is lost: as soon as it takes again, packets reach it again. */
+	take_all(&p, n);
+	EXPECT_EQ(put(&p.near, &p.path, n, 100), NEAR_SENT);
 	expect_packet(&p.far, n, 100);
+	EXPECT_EQ(near_counts(p.near.near)->lost, 0);
 	pair_close(&p);
 }
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
+static void expect_ended(struct end *e, uint32_t number, bool is_refused)
+{
+	struct near_ended ended;
+
+	REQUIRE(near_ended(e->near, &ended));
+	MUST_EQ(ended.number, number);
+	MUST_EQ(ended.is_refused, is_refused);
+	REQUIRE(!near_ended(e->near, &ended));
+}
+
 TEST(test_near_end_of_an_adapter_is_told_after_its_packets)
 {
 	struct pair p;
+	struct near_ended ended;
+	uint32_t back;
 
 	WORLD_OR_SKIP();
 	pair_open(&p);
-	REQUIRE(near_reaches(p.far.near, NEAR_SLOT) && end_look(&p.near, PATIENCE_MS));
-	REQUIRE(put(&p.near, &path_to_far, 1, 100) == NEAR_SENT);
+	back = connect_ends(&p.far, &p.near, NEAR_SLOT);
+	REQUIRE(put(&p.near, &p.path, 1, 100) == NEAR_SENT);
 	end_close(&p.near);
 	REQUIRE(end_look(&p.far, PATIENCE_MS));
-	EXPECT_EQ(near_lost(p.far.near), 0);
+	EXPECT(!near_ended(p.far.near, &ended));
 	EXPECT(!near_rest(p.far.near));
 	expect_packet(&p.far, 1, 100);
 	REQUIRE(!near_next(p.far.near));
-	EXPECT_EQ(near_lost(p.far.near), NEAR_SLOT);
-	EXPECT_EQ(near_lost(p.far.near), 0);
+	expect_ended(&p.far, back, false);
 	EXPECT(!near_is_sent_to(p.far.near));
 	end_close(&p.far);
 }
@@ -340,10 +394,14 @@ TEST(test_near_end_of_an_adapter_is_told_after_its_packets)
 TEST(test_near_killed_process_is_noticed)
 {
 	struct end far;
-	int status;
+	struct ib_path path = path_to_far;
+	uint32_t back = 0;
+	int status, gate[2];
 	pid_t pid;
+	char byte;
 
 	WORLD_OR_SKIP();
+	REQUIRE(pipe(gate) == 0);
 	end_open(&far, FAR_SLOT);
 	pid = fork();
 	REQUIRE(pid >= 0);
@@ -352,31 +410,107 @@ TEST(test_near_killed_process_is_noticed)
 
 		near_abandon(far.near);
 		end_open(&near, NEAR_SLOT);
-		_exit(near_reaches(near.near, FAR_SLOT) &&
-				      put(&near, &path_to_far, 3, 64) == NEAR_SENT
-			      ? 0
-			      : 1);
+		path.near_number = near_reach(near.near, FAR_SLOT);
+		while (put(&near, &path, 3, 64) != NEAR_SENT)
+			REQUIRE(end_look(&near, PATIENCE_MS));
+		(void)!read(gate[0], &byte, 1);
+		_exit(0);
 	}
+	while (near_rest(far.near)) /* until its packet is there */
+		REQUIRE(end_look(&far, PATIENCE_MS));
+	back = near_reach(far.near, NEAR_SLOT);
+	REQUIRE(back != 0 && write(gate[1], "", 1) == 1);
 	REQUIRE(waitpid(pid, &status, 0) == pid && status == 0);
 	REQUIRE(end_look(&far, PATIENCE_MS));
 	expect_packet(&far, 3, 64);
-	while (!near_next(far.near) && near_is_sent_to(far.near))
-		REQUIRE(end_look(&far, PATIENCE_MS));
-	EXPECT_EQ(near_lost(far.near), NEAR_SLOT);
+	REQUIRE(!near_next(far.near));
+	/* It never took our ring, but that is no refusal. */
+	expect_ended(&far, back, false);
+	close(gate[0]);
+	close(gate[1]);
 	end_close(&far);
+}
+
+/* The slot has a new owner before the end of the old one was noticed. */
+TEST(test_near_slot_that_is_taken_again_is_another_way)
+{
+	struct pair p;
+	uint32_t old, new;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	old = p.path.near_number;
+	(void)connect_ends(&p.far, &p.near, NEAR_SLOT);
+	end_close(&p.far);
+	end_open(&p.far, FAR_SLOT);
+	new = near_reach(p.near.near, FAR_SLOT);
+	REQUIRE(new != 0 && new != old);
+	/* The new owner sends as well, and that hides no end. */
+	REQUIRE(near_reach(p.far.near, NEAR_SLOT) != 0);
+	REQUIRE(end_look(&p.near, PATIENCE_MS) && end_look(&p.far, PATIENCE_MS));
+	REQUIRE(!near_next(p.near.near) && near_is_sent_to(p.near.near));
+	expect_ended(&p.near, old, false);
+	EXPECT_EQ(put(&p.near, &p.path, 1, 100), NEAR_LOST);
+	p.path.near_number = new;
+	REQUIRE(end_look(&p.near, PATIENCE_MS));
+	EXPECT_EQ(put(&p.near, &p.path, 1, 100), NEAR_SENT);
+	expect_packet(&p.far, 1, 100);
+	pair_close(&p);
 }
 
 /* ---- Short of descriptors -------------------------------------------------------------------- */
 
-TEST(test_near_listener_without_descriptors_pauses)
+/* Of as many descriptors as are open now, and so many more. */
+static struct rlimit limit_descriptors(int more)
 {
-	struct pair p;
+	struct rlimit was, few;
+	int next = dup(STDIN_FILENO);
+
+	REQUIRE(next >= 0 && close(next) == 0);
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &was) == 0);
+	few = (struct rlimit){ (rlim_t)(next + more), was.rlim_max };
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	return was;
+}
+
+static void expect_refused_with(int descriptors)
+{
+	struct end near, far;
+	struct rlimit was;
+	struct ib_path path = path_to_far;
+
+	end_open(&near, NEAR_SLOT);
+	end_open(&far, FAR_SLOT);
+	path.near_number = near_reach(near.near, FAR_SLOT);
+	REQUIRE(put(&near, &path, 1, 100) == NEAR_FULL);
+	was = limit_descriptors(descriptors);
+	end_look_once(&far);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &was) == 0);
+	REQUIRE(!near_is_sent_to(far.near) && !near_is_paused(far.near));
+	REQUIRE(end_look(&near, PATIENCE_MS));
+	expect_ended(&near, path.near_number, true);
+	REQUIRE(near_has_room(near.near)); /* those that wait go by UDP */
+	REQUIRE(near_counts(far.near)->refused == 1);
+	end_close(&near);
+	end_close(&far);
+}
+
+TEST(test_near_receiver_without_descriptors_refuses)
+{
+	WORLD_OR_SKIP();
+	expect_refused_with(0); /* for the connection */
+	expect_refused_with(1); /* for the ring */
+}
+
+TEST(test_near_listener_without_a_spare_descriptor_pauses)
+{
+	struct pair p = { .path = path_to_far };
 	struct rlimit was, none;
 
 	WORLD_OR_SKIP();
 	end_open(&p.near, NEAR_SLOT);
 	end_open(&p.far, FAR_SLOT);
-	REQUIRE(near_reaches(p.near.near, FAR_SLOT));
+	p.path.near_number = near_reach(p.near.near, FAR_SLOT);
 	REQUIRE(getrlimit(RLIMIT_NOFILE, &was) == 0);
 	none = (struct rlimit){ 0, was.rlim_max };
 	REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
@@ -385,9 +519,9 @@ TEST(test_near_listener_without_descriptors_pauses)
 	EXPECT(near_is_paused(p.far.near) && !near_is_sent_to(p.far.near));
 	EXPECT(!end_look(&p.far, 0)); /* epoll does not watch it */
 	near_resume(p.far.near);
-	EXPECT(end_look(&p.far, PATIENCE_MS));
+	EXPECT(end_look(&p.far, PATIENCE_MS) && end_look(&p.near, PATIENCE_MS));
 	EXPECT(near_is_sent_to(p.far.near));
-	REQUIRE(put(&p.near, &path_to_far, 1, 100) == NEAR_SENT);
+	REQUIRE(put(&p.near, &p.path, 1, 100) == NEAR_SENT);
 	expect_packet(&p.far, 1, 100);
 	pair_close(&p);
 }
@@ -406,16 +540,20 @@ static int connect_by_hand(uint8_t adapter_slot)
 	return fd;
 }
 
-struct hello {
-	uint32_t magic, adapter_slot;
+struct offer {
+	uint32_t magic;
+	uint16_t kind, adapter_slot;
+	uint64_t adapter_id;
 };
 
-static const struct hello good_hello = { 0x77664e31, NEAR_SLOT };
+enum { OFFER = 1, TAKEN, REFUSED, WAKE };
 
-static void hello_by_hand(int fd, const struct hello *hello, int descriptor)
+static const struct offer good_offer = { 0x77664e32, OFFER, NEAR_SLOT, 1 };
+
+static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
 {
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec piece = { (void *)(uintptr_t)hello, sizeof(*hello) };
+	struct iovec piece = { (void *)(uintptr_t)offer, sizeof(*offer) };
 	struct msghdr m = { .msg_iov = &piece, .msg_iovlen = 1 };
 
 	if (descriptor >= 0) {
@@ -429,27 +567,30 @@ static void hello_by_hand(int fd, const struct hello *hello, int descriptor)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &descriptor, sizeof(descriptor));
 	}
-	REQUIRE(sendmsg(fd, &m, MSG_NOSIGNAL) == sizeof(*hello));
+	REQUIRE(sendmsg(fd, &m, MSG_NOSIGNAL) == sizeof(*offer));
 }
 
-static bool is_closed(int fd)
+/* After its messages, the last of which was of this kind. */
+static bool is_closed_after(int fd, uint16_t kind)
 {
-	char byte;
-	ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+	struct offer m = { 0 };
+	ssize_t n;
 
-	return n == 0 || (n < 0 && errno != EAGAIN);
+	while ((n = recv(fd, &m, sizeof(m), MSG_DONTWAIT)) > 0)
+		;
+	return m.kind == kind && (n == 0 || (n < 0 && errno != EAGAIN));
 }
 
-static void expect_sent_away(const struct hello *hello, int descriptor)
+static void expect_sent_away(const struct offer *offer, int descriptor)
 {
 	struct end far;
 	int fd;
 
 	end_open(&far, FAR_SLOT);
 	fd = connect_by_hand(FAR_SLOT);
-	hello_by_hand(fd, hello, descriptor);
+	offer_by_hand(fd, offer, descriptor);
 	REQUIRE(end_look(&far, PATIENCE_MS));
-	REQUIRE(is_closed(fd) && !near_is_sent_to(far.near));
+	REQUIRE(is_closed_after(fd, REFUSED) && !near_is_sent_to(far.near));
 	MUST_EQ(near_counts(far.near)->refused, 1);
 	close(fd);
 	end_close(&far);
@@ -457,29 +598,59 @@ static void expect_sent_away(const struct hello *hello, int descriptor)
 
 TEST(test_near_connection_without_a_ring_is_closed)
 {
-	struct hello hello = good_hello;
+	struct offer offer = good_offer;
 	struct ring ring;
 	int fd, seals;
 
 	WORLD_OR_SKIP();
-	expect_sent_away(&good_hello, -1);
-	expect_sent_away(&good_hello, STDIN_FILENO);
+	expect_sent_away(&good_offer, -1);
+	expect_sent_away(&good_offer, STDIN_FILENO);
 	fd = ring_make(&ring);
 	REQUIRE(fd >= 0);
-	hello.magic++;
-	expect_sent_away(&hello, fd);
-	hello = good_hello;
-	hello.adapter_slot = 0;
-	expect_sent_away(&hello, fd);
-	hello.adapter_slot = 256;
-	expect_sent_away(&hello, fd);
+	offer.magic++;
+	expect_sent_away(&offer, fd);
+	offer = good_offer;
+	offer.adapter_slot = 0;
+	expect_sent_away(&offer, fd);
+	offer.adapter_slot = 256;
+	expect_sent_away(&offer, fd);
+	offer = good_offer;
+	offer.kind = TAKEN;
+	expect_sent_away(&offer, fd);
 	/* Memory that its maker could cut off under the receiver. */
 	seals = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	REQUIRE(seals >= 0 && ftruncate(seals, lseek(fd, 0, SEEK_END)) == 0);
-	expect_sent_away(&good_hello, seals);
+	expect_sent_away(&good_offer, seals);
 	close(seals);
 	close(fd);
 	ring_unmap(&ring);
+}
+
+/* A second ring on a connection ends it, and is closed. */
+TEST(test_near_second_ring_ends_the_connection)
+{
+	struct end far;
+	struct ring ring;
+	int fd, descriptor, next;
+
+	WORLD_OR_SKIP();
+	end_open(&far, FAR_SLOT);
+	fd = connect_by_hand(FAR_SLOT);
+	descriptor = ring_make(&ring);
+	REQUIRE(descriptor >= 0);
+	offer_by_hand(fd, &good_offer, descriptor);
+	REQUIRE(end_look(&far, PATIENCE_MS) && near_is_sent_to(far.near));
+	offer_by_hand(fd, &good_offer, descriptor);
+	next = dup(STDIN_FILENO);
+	close(next);
+	REQUIRE(end_look(&far, PATIENCE_MS));
+	REQUIRE(!near_next(far.near) && !near_is_sent_to(far.near));
+	REQUIRE(is_closed_after(fd, TAKEN));
+	EXPECT_EQ(fcntl(next, F_GETFD), -1);
+	close(descriptor);
+	close(fd);
+	ring_unmap(&ring);
+	end_close(&far);
 }
 
 /* What a hostile sender writes into a ring ends that ring, and nothing else. */
@@ -493,14 +664,13 @@ static void expect_broken(void (*harm)(struct ring *r))
 	fd = connect_by_hand(FAR_SLOT);
 	descriptor = ring_make(&ring);
 	REQUIRE(descriptor >= 0);
-	hello_by_hand(fd, &good_hello, descriptor);
+	offer_by_hand(fd, &good_offer, descriptor);
 	close(descriptor);
 	REQUIRE(end_look(&far, PATIENCE_MS) && near_is_sent_to(far.near));
 	harm(&ring);
 	REQUIRE(!near_next(far.near));
-	REQUIRE(is_closed(fd) && !near_is_sent_to(far.near));
+	REQUIRE(is_closed_after(fd, TAKEN) && !near_is_sent_to(far.near));
 	MUST_EQ(near_counts(far.near)->refused, 1);
-	MUST_EQ(near_lost(far.near), NEAR_SLOT);
 	close(fd);
 	ring_unmap(&ring);
 	end_close(&far);

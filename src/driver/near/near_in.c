@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Adapters that send to us. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "driver/near/near_parts.h"
+#include "driver/near/near_record.h"
+#include "driver/sys/calls.h"
+#include "driver/sys/unix_sockets.h"
+#include "wire/iba_icrc.h"
+
+enum {
+	MESSAGES_MAX = 16, /* at a time; epoll reports what is left */
+	TAKES_MAX = 64	   /* packets of one ring before the next one has its turn */
+};
+
+/* ---- Connections ---------------------------------------------------------------------------- */
+
+void near_in_close(struct near_in *i)
+{
+	struct near *n = i->near;
+
+	if (n->from == i) {
+		n->from = NULL;
+		n->taking = 0;
+	}
+	near_watch_close(n, &i->watch);
+	ring_unmap(&i->ring);
+	list_remove(&i->link);
+	free(i);
+	n->counts.ins--;
+}
+
+static void refuse(struct near_in *i)
+{
+	i->near->counts.refused++;
+	near_say(i->near, &i->watch, NEAR_REFUSED);
+	near_in_close(i);
+}
+
+/* False: the ring was refused, and the connection closed. */
+static bool offer_take(struct near_in *i, const struct near_message *m)
+{
+	bool is_mapped = m->descriptor >= 0 && ring_map(&i->ring, m->descriptor) == 0;
+
+	if (m->descriptor >= 0)
+		call_close(m->descriptor);
+	if (!is_mapped) {
+		refuse(i);
+		return false;
+	}
+	i->adapter_id = m->adapter_id;
+	near_say(i->near, &i->watch, NEAR_TAKEN);
+	return true;
+}
+
+/* False: the connection is closed. Its packets are kept, if it had a ring. */
+static bool message_handle(struct near_in *i, const struct near_message *m)
+{
+	if (!i->ring.head && m->kind == NEAR_OFFER)
+		return offer_take(i, m);
+	if (i->ring.head && m->kind == NEAR_WAKE)
+		return true;
+	if (m->descriptor >= 0)
+		call_close(m->descriptor);
+	if (i->ring.head) {
+		i->has_ended = true;
+		near_watch_close(i->near, &i->watch);
+	} else {
+		refuse(i);
+	}
+	return false;
+}
+
+static void in_ready(struct watch *w, uint32_t events)
+{
+	struct near_in *i = CONTAINER_OF(w, struct near_in, watch);
+	struct near_message m = { .kind = NEAR_WAKE };
+
+	(void)events;
+	for (int left = MESSAGES_MAX; left > 0 && m.kind != NEAR_NONE; left--) {
+		near_message_take(w->fd, &m);
+		if (m.kind != NEAR_NONE && !message_handle(i, &m))
+			return;
+	}
+	/* The thread that rests may not have seen the wake-up, which is taken now. */
+	if (i->ring.head && i->near->is_resting)
+		(void)ring_rest(&i->ring);
+}
+
+void near_in_open(struct near *n, int fd)
+{
+	struct near_in *i = NULL;
+	struct watch w = { .ready = in_ready, .fd = fd };
+
+	if (!unix_is_trusted(fd))
+		n->counts.sent_away++;
+	else if (n->counts.ins < NEAR_SLOTS_MAX)
+		i = calloc(1, sizeof(*i));
+	if (!i) {
+		near_say(n, &w, NEAR_REFUSED);
+		call_close(fd);
+		return;
+	}
+	i->watch = w;
+	i->near = n;
+	list_add_tail(&n->ins, &i->link);
+	n->counts.ins++;
+	n->config.watch(n->config.owner, &i->watch, EPOLLIN);
+	in_ready(&i->watch, EPOLLIN);
+}
+
+/* ---- Packets -------------------------------------------------------------------------------- */
+
+bool near_is_sent_to(const struct near *n)
+{
+	return n->counts.ins > 0 && !n->is_abandoned;
+}
+
+/* The packet returned last is done with. */
+static void take_last(struct near *n)
+{
+	if (n->taking == 0)
+		return;
+	ring_take(&n->from->ring, n->taking);
+	n->taking = 0;
+}
+
+/* Ends a turn of the ring that was read last. */
+static void turn_end(struct near *n)
+{
+	struct near_in *i = n->from;
+
+	n->from = NULL;
+	n->taken = 0;
+	if (i && i->watch.fd >= 0 && ring_wakes_sender(&i->ring))
+		near_say(n, &i->watch, NEAR_WAKE);
+}
+
+/* The record is copied before it is checked: the sender may change it. */
+static bool record_read(struct near *n, struct near_in *i)
+{
+	const uint8_t *bytes;
+	size_t length = ring_peek(&i->ring, &bytes);
+	struct near_record r;
+
+	if (length == 0)
+		return false;
+	memcpy(&r, bytes, sizeof(r)); /* in the ring, even if less was put */
+	if (r.bytes > IBA_PACKET_MAX || ring_round(NEAR_RECORD_BYTES + r.bytes) > length) {
+		i->ring.is_broken = true;
+		return false;
+	}
+	n->in = (struct ib_in){
+		.bytes = bytes + NEAR_RECORD_BYTES,
+		.length = r.bytes,
+		.is_ipv6 = r.is_ipv6,
+		.from = r.from,
+		.to = r.to,
+		.traffic_class = r.traffic_class,
+		.hop_limit = r.hop_limit,
+		.is_ipv4_word_known = true,
+		.ipv4_id = r.ipv4_id,
+		.ipv4_fragment = IBA_IPV4_DF,
+		.is_near = true,
+		.has_no_icrc = !r.has_icrc,
+	};
+	n->in.to.port = IBA_UDP_PORT;
+	n->from = i;
+	n->taking = NEAR_RECORD_BYTES + r.bytes;
+	n->taken++;
+	n->counts.packets_in++;
+	n->counts.bytes_in += r.bytes;
+	return true;
+}
+
+const struct ib_in *near_next(struct near *n)
+{
+	struct near_in *again = n->from;
+
+	if (n->is_abandoned)
+		return NULL;
+	take_last(n);
+	if (again && n->taken < TAKES_MAX && record_read(n, again))
+		return &n->in;
+	turn_end(n);
+	/* Bound: each has one look, and those that have nothing left are closed or passed. */
+	for (uint32_t left = n->counts.ins; left > 0; left--) {
+		struct near_in *i = CONTAINER_OF(list_pop(&n->ins), struct near_in, link);
+
+		list_add_tail(&n->ins, &i->link);
+		if (i->ring.head && record_read(n, i))
+			return &n->in;
+		if (i->ring.is_broken) {
+			n->counts.refused++;
+			near_in_close(i);
+		} else if (i->has_ended) {
+			near_in_close(i);
+		}
+	}
+	return NULL;
+}
+
+/* ---- Sleep ---------------------------------------------------------------------------------- */
+
+void near_stand_by(struct near *n, bool is_polled)
+{
+	if (!is_polled || !n->is_resting || n->is_abandoned)
+		return;
+	n->is_resting = false;
+	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
+		struct near_in *i = CONTAINER_OF(at, struct near_in, link);
+
+		if (i->ring.head)
+			ring_rest_end(&i->ring);
+	}
+}
+
+bool near_rest(struct near *n)
+{
+	bool is_empty = true;
+
+	if (n->is_abandoned)
+		return true;
+	n->is_resting = true;
+	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
+		struct near_in *i = CONTAINER_OF(at, struct near_in, link);
+
+		if (i->ring.head)
+			is_empty &= ring_rest(&i->ring);
+		is_empty &= !i->has_ended;
+	}
+	return is_empty;
+}

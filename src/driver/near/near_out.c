@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Adapters that we send to. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/check.h"
+#include "driver/near/near_parts.h"
+#include "driver/near/near_record.h"
+#include "driver/sys/calls.h"
+#include "driver/sys/unix_sockets.h"
+
+enum {
+	MESSAGES_MAX = 16, /* at a time; epoll reports what is left */
+	SLOT_BITS = 8	   /* of a number; the rest counts the outs */
+};
+
+/* A receiver that has had no room for so long is stopped. */
+static const uint64_t stall_ns = 10 * 1000 * 1000;
+
+/* ---- Ends ----------------------------------------------------------------------------------- */
+
+static void unblock(struct near_out *o)
+{
+	if (o->flow == NEAR_OPEN)
+		return;
+	o->flow = NEAR_OPEN;
+	list_remove(&o->blocked_link);
+	o->near->has_room_again = true;
+}
+
+static bool has_in(const struct near *n, uint64_t adapter_id)
+{
+	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
+		if (CONTAINER_OF(at, struct near_in, link)->adapter_id == adapter_id)
+			return true;
+	}
+	return false;
+}
+
+bool near_ended(struct near *n, struct near_ended *ended)
+{
+	for (uint32_t i = 0; i < n->end_count; i++) {
+		const struct near_end *e = &n->ends[i];
+
+		if (e->adapter_id != 0 && has_in(n, e->adapter_id))
+			continue;
+		*ended = e->report;
+		n->ends[i] = n->ends[--n->end_count];
+		return true;
+	}
+	return false;
+}
+
+void near_out_close(struct near_out *o, bool is_refused)
+{
+	struct near *n = o->near;
+
+	unblock(o);
+	CHECK(n->end_count < NEAR_ENDS_MAX); /* see near_reach() */
+	n->ends[n->end_count++] = (struct near_end){ { o->number, is_refused }, o->adapter_id };
+	list_remove(&o->touched_link);
+	near_watch_close(n, &o->watch);
+	ring_unmap(&o->ring);
+	n->outs[o->number & NEAR_SLOTS_MAX] = NULL;
+	free(o);
+	n->counts.outs--;
+}
+
+/* ---- Connections ---------------------------------------------------------------------------- */
+
+/* False: the connection is closed. */
+static bool message_handle(struct near_out *o, const struct near_message *m)
+{
+	switch (m->kind) {
+	case NEAR_TAKEN:
+		o->adapter_id = m->adapter_id;
+		unblock(o);
+		return true;
+	case NEAR_WAKE:
+		unblock(o);
+		return true;
+	default:
+		if (m->descriptor >= 0)
+			call_close(m->descriptor);
+		near_out_close(o, m->kind == NEAR_REFUSED);
+		return false;
+	}
+}
+
+/* Takes the messages of the receiver. False: the connection is closed. */
+static bool messages_take(struct near_out *o)
+{
+	struct near_message m = { .kind = NEAR_WAKE };
+
+	for (int left = MESSAGES_MAX; left > 0 && m.kind != NEAR_NONE; left--) {
+		near_message_take(o->watch.fd, &m);
+		if (m.kind != NEAR_NONE && !message_handle(o, &m))
+			return false;
+	}
+	return true;
+}
+
+static void out_ready(struct watch *w, uint32_t events)
+{
+	(void)events;
+	(void)messages_take(CONTAINER_OF(w, struct near_out, watch));
+}
+
+static bool out_connect(struct near_out *o, uint8_t adapter_slot)
+{
+	const struct near *n = o->near;
+	struct unix_names names = near_names_of(adapter_slot);
+	struct near_message offer = { .kind = NEAR_OFFER,
+				      .adapter_slot = n->config.adapter_slot,
+				      .adapter_id = n->adapter_id };
+	bool is_sent = false;
+
+	o->watch.fd = unix_names_connect(&names);
+	if (o->watch.fd < 0)
+		return false;
+	offer.descriptor = ring_make(&o->ring);
+	if (offer.descriptor >= 0) {
+		is_sent = near_message_send(o->watch.fd, &offer);
+		call_close(offer.descriptor);
+	}
+	if (is_sent)
+		return true;
+	ring_unmap(&o->ring);
+	call_close(o->watch.fd);
+	return false;
+}
+
+static struct near_out *out_open(struct near *n, uint8_t adapter_slot)
+{
+	struct near_out *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	o->near = n;
+	o->watch.ready = out_ready;
+	if (!out_connect(o, adapter_slot)) {
+		free(o);
+		return NULL;
+	}
+	o->number = ++n->outs_made << SLOT_BITS | adapter_slot;
+	list_init(&o->touched_link);
+	list_init(&o->blocked_link);
+	n->outs[adapter_slot] = o;
+	n->counts.outs++;
+	n->config.watch(n->config.owner, &o->watch, EPOLLIN);
+	return o;
+}
+
+/*
+ * An adapter that has gone may have left its slot to another one. Each out will have an end, for
+ * which there is room.
+ */
+uint32_t near_reach(struct near *n, uint8_t adapter_slot)
+{
+	struct near_out *o;
+
+	if (n->is_abandoned || adapter_slot == 0)
+		return 0;
+	o = n->outs[adapter_slot];
+	if (!o || !messages_take(o))
+		o = n->counts.outs + n->end_count < NEAR_ENDS_MAX ? out_open(n, adapter_slot)
+								  : NULL;
+	return o ? o->number : 0;
+}
+
+/* ---- Packets -------------------------------------------------------------------------------- */
+
+static void record_write(uint8_t *at, const struct ib_out *out)
+{
+	const struct ib_path *path = out->path;
+	struct near_record r = {
+		.bytes = (uint32_t)out->spans.length,
+		.is_ipv6 = path->is_ipv6,
+		.traffic_class = ib_out_traffic_class(out),
+		.hop_limit = ib_path_hop_limit(path),
+		.has_icrc = out->has_icrc,
+		.from = path->from,
+		.to = path->to,
+		.ipv4_id = out->ipv4_id,
+	};
+
+	memcpy(at, &r, sizeof(r));
+}
+
+static void packet_write(uint8_t *at, const struct ib_out *out)
+{
+	for (uint32_t i = 0; i < out->spans.count; i++) {
+		memcpy(at, out->spans.spans[i].bytes, out->spans.spans[i].length);
+		at += out->spans.spans[i].length;
+	}
+}
+
+/* NULL: there is none now, and the receiver will wake us. */
+static uint8_t *room_for(struct near_out *o, size_t bytes)
+{
+	uint8_t *room;
+
+	if (o->adapter_id == 0)
+		return NULL;
+	room = ring_room(&o->ring, bytes);
+	if (room || ring_await_room(&o->ring, bytes))
+		return room;
+	return ring_room(&o->ring, bytes);
+}
+
+static void block(struct near_out *o, uint64_t now_ns, size_t bytes)
+{
+	o->blocked_bytes = bytes;
+	if (o->flow != NEAR_OPEN)
+		return;
+	o->flow = NEAR_BLOCKED;
+	o->stalls_at_ns = now_ns + stall_ns;
+	list_add_tail(&o->near->blocked, &o->blocked_link);
+}
+
+static struct near_out *out_find(const struct near *n, uint32_t number)
+{
+	struct near_out *o = n->outs[number & NEAR_SLOTS_MAX];
+
+	return o && o->number == number && !n->is_abandoned ? o : NULL;
+}
+
+/* Room for a record at that receiver. */
+static enum near_sent find_room(struct near *n, uint64_t now_ns, uint32_t number, size_t bytes,
+				uint8_t **room)
+{
+	struct near_out *o = out_find(n, number);
+
+	if (!o)
+		return NEAR_LOST;
+	*room = room_for(o, bytes);
+	if (o->ring.is_broken) {
+		near_out_close(o, false);
+		return NEAR_LOST;
+	}
+	if (!*room)
+		block(o, now_ns, bytes);
+	return *room ? NEAR_SENT : NEAR_FULL;
+}
+
+/* The packet is in its room: sends it, with its record. */
+static void send_from(struct near_out *o, uint8_t *room, const struct ib_out *out)
+{
+	struct near *n = o->near;
+
+	record_write(room, out);
+	ring_put(&o->ring, NEAR_RECORD_BYTES + out->spans.length);
+	if (!list_is_linked(&o->touched_link))
+		list_add_tail(&n->touched, &o->touched_link);
+	n->counts.packets_out++;
+	n->counts.bytes_out += out->spans.length;
+}
+
+enum near_sent near_send(struct near *n, uint64_t now_ns, const struct ib_out *out)
+{
+	uint32_t number = out->path->near_number;
+	uint8_t *room;
+	enum near_sent sent = find_room(n, now_ns, number, NEAR_RECORD_BYTES + out->spans.length,
+					&room);
+
+	n->counts.lost += sent == NEAR_LOST;
+	if (sent == NEAR_SENT) {
+		packet_write(room + NEAR_RECORD_BYTES, out);
+		send_from(out_find(n, number), room, out);
+	}
+	return sent;
+}
+
+uint8_t *near_begin(struct near *n, uint64_t now_ns, uint32_t number)
+{
+	uint8_t *room;
+
+	n->to = NULL;
+	switch (find_room(n, now_ns, number, NEAR_RECORD_BYTES + IBA_PACKET_MAX, &room)) {
+	case NEAR_SENT:
+		n->to = out_find(n, number);
+		return room + NEAR_RECORD_BYTES;
+	case NEAR_LOST:
+		return n->spare;
+	default:
+		return NULL;
+	}
+}
+
+enum near_sent near_end(struct near *n, const struct ib_out *out)
+{
+	if (!n->to) {
+		n->counts.lost++;
+		return NEAR_LOST;
+	}
+	send_from(n->to, out->room - NEAR_RECORD_BYTES, out);
+	return NEAR_SENT;
+}
+
+void near_flush(struct near *n)
+{
+	while (!n->is_abandoned && !list_is_empty(&n->touched)) {
+		struct near_out *o = CONTAINER_OF(list_pop(&n->touched), struct near_out,
+						  touched_link);
+
+		if (ring_wakes_receiver(&o->ring))
+			near_say(n, &o->watch, NEAR_WAKE);
+	}
+}
+
+/* ---- Receivers without room ----------------------------------------------------------------- */
+
+/* The receiver wakes us, but a look at the ring is faster. */
+bool near_has_room(struct near *n)
+{
+	for (struct list *at = n->blocked.next; at != &n->blocked && !n->is_abandoned;) {
+		struct near_out *o = CONTAINER_OF(at, struct near_out, blocked_link);
+
+		at = at->next;
+		if (o->adapter_id == 0)
+			(void)messages_take(o);
+		else if (ring_room(&o->ring, o->blocked_bytes) || o->ring.is_broken)
+			unblock(o);
+	}
+	return n->has_room_again;
+}
+
+void near_room_used(struct near *n)
+{
+	n->has_room_again = false;
+}
+
+bool near_is_stalled(const struct near *n, uint32_t number)
+{
+	const struct near_out *o = out_find(n, number);
+
+	return o && o->flow == NEAR_STALLED;
+}
+
+uint64_t near_due(const struct near *n)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (struct list *at = n->blocked.next; at != &n->blocked; at = at->next) {
+		const struct near_out *o = CONTAINER_OF(at, struct near_out, blocked_link);
+
+		if (o->flow == NEAR_BLOCKED && o->stalls_at_ns < due)
+			due = o->stalls_at_ns;
+	}
+	return due;
+}
+
+/* Those that wait for room may look whether it is worth it. */
+void near_expire(struct near *n, uint64_t now_ns)
+{
+	for (struct list *at = n->blocked.next; at != &n->blocked; at = at->next) {
+		struct near_out *o = CONTAINER_OF(at, struct near_out, blocked_link);
+
+		if (o->flow == NEAR_BLOCKED && o->stalls_at_ns <= now_ns) {
+			o->flow = NEAR_STALLED;
+			n->has_room_again = true;
+		}
+	}
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside the near path:
+ *
+ *	near.c          life, the listener, wake-ups
+ *	near_in.c       adapters that send to us
+ *	near_out.c      adapters that we send to
+ *	near_record.h   what lies in front of a packet in a ring
+ *	near_message.h  the messages between two adapters
+ *	ring.h          the memory that they share
+ */
+#pragma once
+
+#include "base/list.h"
+#include "driver/near/near.h"
+#include "driver/near/near_message.h"
+#include "driver/near/ring.h"
+
+enum { NEAR_SLOTS_MAX = UINT8_MAX };
+
+/* An adapter that sends to us. */
+struct near_in {
+	struct watch watch;
+	struct near *near;
+	struct list link;    /* of near->ins */
+	struct ring ring;    /* not mapped before the OFFER */
+	uint64_t adapter_id; /* 0 before the OFFER */
+	bool has_ended;	     /* the connection has; its packets may still be there */
+};
+
+enum near_flow {
+	NEAR_OPEN,
+	NEAR_BLOCKED, /* no room: the receiver will wake us */
+	NEAR_STALLED  /* the same, for long: the receiver is stopped */
+};
+
+/* An adapter that we send to. */
+struct near_out {
+	struct watch watch;
+	struct near *near;
+	uint32_t number;	  /* of paths that lead to it */
+	uint64_t adapter_id;	  /* 0: it has not taken the ring yet */
+	struct list touched_link; /* of near->touched, or of itself */
+	struct list blocked_link; /* of near->blocked unless NEAR_OPEN, else of itself */
+	struct ring ring;
+	enum near_flow flow;
+	size_t blocked_bytes;  /* the record that has no room */
+	uint64_t stalls_at_ns; /* while NEAR_BLOCKED */
+};
+
+/* The end of an out, until near_ended() reports it. */
+struct near_end {
+	struct near_ended report;
+	uint64_t adapter_id; /* packets of this adapter are taken first; 0: of none */
+};
+
+enum { NEAR_ENDS_MAX = 2 * NEAR_SLOTS_MAX };
+
+struct near {
+	struct near_config config;
+	uint64_t adapter_id; /* our own, see struct near_message */
+	struct watch listener;
+	int spare_fd;	     /* closed to accept a connection when descriptors are short; or -1 */
+	struct list ins;     /* the next to be read first */
+	struct list touched; /* outs whose receivers may have to be woken */
+	struct list blocked;
+	struct near_out *outs[NEAR_SLOTS_MAX + 1]; /* by slot */
+	uint32_t outs_made;			   /* numbers them */
+	bool is_abandoned, is_resting, is_paused;
+	bool has_room_again; /* of an out that was blocked, until near_room_used() */
+	struct near_end ends[NEAR_ENDS_MAX];
+	uint32_t end_count;
+	/* The packet that near_next() returned. */
+	struct near_in *from;
+	size_t taking;	/* bytes of its record; 0: none */
+	uint32_t taken; /* packets of that ring in this turn */
+	struct ib_in in;
+	struct near_counts counts;
+	/* Of near_begin(); NULL: the packet will be lost. */
+	struct near_out *to;
+	uint8_t spare[IBA_PACKET_MAX];
+};
+
+/* The unix socket of an adapter. */
+struct unix_names near_names_of(uint8_t adapter_slot);
+
+/* Sends a message without a descriptor. If the socket is full, the other end has enough of them. */
+void near_say(struct near *n, const struct watch *w, enum near_kind kind);
+void near_watch_close(struct near *n, struct watch *w);
+
+/* Takes over a connection that was accepted. */
+void near_in_open(struct near *n, int fd);
+void near_in_close(struct near_in *i);
+
+/* is_refused: the receiver did not take the ring. */
+void near_out_close(struct near_out *o, bool is_refused);
