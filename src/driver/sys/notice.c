@@ -209,8 +209,9 @@ static bool note_event(const struct uffd_msg *m, uint64_t change)
 	switch (m->event) {
 	case UFFD_EVENT_UNMAP:
 		return note_unmapped(m->arg.remove.start, m->arg.remove.end, change);
-	case UFFD_EVENT_REMAP:
-		return note_unmapped(m->arg.remap.from, m->arg.remap.from + m->arg.remap.len,
+	case UFFD_EVENT_REMAP: /* of no bytes: the memory is mapped a second time, and stays */
+		return m->arg.remap.len > 0 &&
+		       note_unmapped(m->arg.remap.from, m->arg.remap.from + m->arg.remap.len,
 				     change);
 	default:
 		return false;
@@ -244,6 +245,57 @@ static void take_events(int uffd)
 }
 
 /*
+ * Whether memory has been unmapped or moved, and the thread that did it still waits: until its
+ * event was read, and it runs. The kernel says so before it looks at the range.
+ */
+static bool is_changing(void)
+{
+	struct uffdio_writeprotect none = { 0 };
+
+	return ioctl(kernel.uffd, UFFDIO_WRITEPROTECT, &none) < 0 && errno == EAGAIN;
+}
+
+/* Of the first watched range in the notes, which it leaves. False: there is none. */
+static bool watch_end(int uffd)
+{
+	struct uffdio_range pages;
+	bool is_found;
+
+	lock();
+	is_found = noted.watched.count > 0;
+	if (is_found) {
+		const struct range *first = &noted.watched.at[0];
+
+		pages = (struct uffdio_range){ first->start, first->end - first->start };
+		(void)ranges_set(&noted.watched, first->start, first->end, 0);
+	}
+	unlock();
+	if (is_found)
+		(void)ioctl(uffd, UFFDIO_UNREGISTER, &pages);
+	return is_found;
+}
+
+/*
+ * A process made without fork() has a copy of the descriptor: as long as it lives, the kernel would
+ * watch, and have threads that unmap wait for a reader.
+ */
+static void watches_end(int uffd)
+{
+	struct pollfd events = { uffd, POLLIN, 0 };
+	uint64_t end_ns = clock_ns() + access_ns;
+	uint32_t rounds = 0;
+
+	while (watch_end(uffd))
+		;
+	while (is_changing() && clock_ns() < end_ns) {
+		if (poll(&events, 1, 0) > 0)
+			take_events(uffd);
+		else
+			wait_a_little(&rounds);
+	}
+}
+
+/*
  * Closing lets threads go on that wait for an event to be read. It comes before the thread ends:
  * the thread that joins it may unmap stacks that were registered.
  */
@@ -256,6 +308,7 @@ static void *notice_run(void *argument)
 		if (poll(fds, 2, -1) > 0 && (fds[0].revents & POLLIN))
 			take_events(fds[0].fd);
 	}
+	watches_end(fds[0].fd);
 	call_close(fds[0].fd);
 	return NULL;
 }
@@ -466,6 +519,28 @@ static void region_end(uint64_t addr, uint64_t length)
 	unlock();
 }
 
+/*
+ * The changes so far, when the thread has read all of them. Addresses are free before the event of
+ * their unmapping can be read: another thread may have been given them, and that event is not of
+ * its memory.
+ */
+static uint64_t caught_up(void)
+{
+	uint64_t end_ns = 0;
+	uint32_t rounds = 0;
+
+	while (is_changing()) {
+		uint64_t now_ns = clock_ns();
+
+		if (end_ns == 0)
+			end_ns = now_ns + access_ns;
+		if (now_ns >= end_ns) /* a debugger stopped the thread that unmaps */
+			break;
+		wait_a_little(&rounds);
+	}
+	return settled();
+}
+
 static uint64_t region_begin(uint64_t addr, uint64_t length)
 {
 	struct uffdio_range pages = pages_of(addr, length);
@@ -474,7 +549,7 @@ static uint64_t region_begin(uint64_t addr, uint64_t length)
 
 	if (addr + length < addr || pages.len < length || !is_open())
 		return 0;
-	since = settled();
+	since = caught_up();
 	lock();
 	is_live = ranges_add(&noted.live, addr, addr + length);
 	unlock();

@@ -2,10 +2,14 @@
 /* VMM-04: a change of memory happens between two accesses, and waits for none for ever. */
 #include "driver/sys/notice.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lone_pages.h"
@@ -168,4 +172,126 @@ TEST(test_vmm_04_closing_waits_for_no_stack_that_was_registered)
 	REQUIRE(pthread_join(thread, NULL) == 0);
 	pthread_attr_destroy(&large);
 	bench_close(&b);
+}
+
+/* ---- Threads that are given each other's addresses ------------------------------------------- */
+
+enum { SWAPPERS = 6, SWAPS = 3000, SWAP_BYTES = 65536 };
+
+struct swapper {
+	struct mem_watch *watch;
+	uint32_t refused, missed;
+};
+
+static void *swap_memory(void)
+{
+	void *at = mmap(NULL, SWAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/*
+ * Unmaps memory after its region, then memory under its region. Between a munmap() and its event
+ * another thread may be given the addresses: that is neither to be taken for unmapped, nor for
+ * watched.
+ */
+static void *swap_run(void *argument)
+{
+	struct swapper *s = argument;
+
+	for (int i = 0; i < SWAPS; i++) {
+		void *memory = swap_memory();
+		uintptr_t at = (uintptr_t)memory;
+		uint64_t since;
+
+		REQUIRE(memory);
+		since = s->watch->begin(at, SWAP_BYTES);
+		REQUIRE(since != 0);
+		s->refused += s->watch->were_unmapped(at, SWAP_BYTES, since);
+		if (i % 2 == 0)
+			s->watch->end(at, SWAP_BYTES);
+		REQUIRE(munmap(memory, SWAP_BYTES) == 0);
+		if (i % 2 != 0) {
+			s->missed += !s->watch->were_unmapped(at, SWAP_BYTES, since);
+			s->watch->end(at, SWAP_BYTES);
+		}
+	}
+	return NULL;
+}
+
+TEST(test_vmm_04_a_change_is_of_the_memory_that_was_there)
+{
+	struct swapper swappers[SWAPPERS] = { 0 };
+	pthread_t threads[SWAPPERS];
+	struct bench b;
+
+	if (!bench_open(&b)) {
+		bench_close(&b);
+		SKIP(no_notices);
+	}
+	for (int i = 0; i < SWAPPERS; i++) {
+		swappers[i].watch = b.near;
+		REQUIRE(pthread_create(&threads[i], NULL, swap_run, &swappers[i]) == 0);
+	}
+	for (int i = 0; i < SWAPPERS; i++) {
+		REQUIRE(pthread_join(threads[i], NULL) == 0);
+		EXPECT_EQ(swappers[i].refused, 0);
+		EXPECT_EQ(swappers[i].missed, 0);
+	}
+	bench_close(&b);
+}
+
+/* mremap() of no bytes makes a second mapping of shared memory, and the first one stays. */
+TEST(test_vmm_04_memory_that_is_mapped_a_second_time_stays)
+{
+	struct mem_watch *w = notice_open();
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *first = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			      0);
+	uint8_t *second;
+	uint64_t since;
+
+	REQUIRE(w && first != MAP_FAILED);
+	since = w->begin((uintptr_t)first, page);
+	if (since == 0) {
+		notice_close(w);
+		SKIP(no_notices);
+	}
+	second = mremap(first, 0, page, MREMAP_MAYMOVE);
+	REQUIRE(second != MAP_FAILED && second != first);
+	EXPECT(!w->were_unmapped((uintptr_t)first, page, since));
+	w->end((uintptr_t)first, page);
+	notice_close(w);
+	munmap(first, page);
+	munmap(second, page);
+}
+
+/* A process made without fork() has a copy of the descriptor, and reads no event. */
+TEST(test_vmm_04_closing_leaves_nothing_to_a_copy_of_the_descriptor)
+{
+	struct bench b;
+	enum { PATIENCE_MS = 5000 };
+	int gate[2], status;
+	pid_t pid;
+
+	if (!bench_open(&b)) {
+		bench_close(&b);
+		SKIP(no_notices);
+	}
+	REQUIRE(pipe(gate) == 0);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		struct pollfd told = { gate[0], POLLIN, 0 };
+
+		close(gate[1]);
+		_exit(poll(&told, 1, PATIENCE_MS) == 1 ? 0 : 1);
+	}
+	b.near->end((uintptr_t)b.memory, 2 * b.page);
+	b.near->since = 0;
+	bench_close(&b); /* which unmaps the memory at last, and would wait for the other process */
+	close(gate[1]);
+	REQUIRE(waitpid(pid, &status, 0) == pid && status == 0);
+	close(gate[0]);
 }
