@@ -42,7 +42,7 @@ static bool run(struct net_figure *f, const struct net_ask *ask, const struct pe
 	char libraries[PATH_MAX + 32];
 	const char *const settings[] = { libraries,
 					 t->is_near ? "WEFT_DEVICES=roce_lo" : "WEFT_DEVICES=iw_lo",
-					 t->is_near ? "WEFT_NEAR=on" : NULL, NULL };
+					 t->is_near ? "WEFT_NEAR=on" : "WEFT_NEAR=off", NULL };
 	struct other_words w;
 	struct net_ask longer = *ask;
 	uint16_t port = other_free_port();

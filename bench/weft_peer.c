@@ -210,7 +210,7 @@ static struct session roce_session_of(const struct net_ask *n, enum perf_op op)
 {
 	struct session s = session_of(n, op, false);
 
-	(void)unsetenv("WEFT_NEAR");
+	(void)setenv("WEFT_NEAR", "off", 1);
 	s.how.is_roce = true;
 	return s;
 }

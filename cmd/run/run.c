@@ -25,6 +25,7 @@ static const char usage[] =
 	"  --pcap FILE     capture all that it says and hears, for Wireshark (WEFT_PCAP)\n"
 	"  --trace FILE    write what happens, for weft trace (WEFT_TRACE)\n"
 	"  --log LEVEL     off, error or info, on stderr (WEFT_LOG)\n"
+	"  --near off      packets to programs of this host go by UDP, not by shared memory (WEFT_NEAR)\n"
 	"  --policy WHICH  open or strict: then peers reach its memory by windows only (WEFT_POLICY)\n"
 	"  --serve         a thread of weft's does all of the work, and keeps a processor busy: posting\n"
 	"                  and polling make no system call (WEFT_SERVE=on)\n"
@@ -41,15 +42,11 @@ enum {
 };
 
 static const struct option options[] = {
-	{ "devices", required_argument, NULL, 'd' },
-	{ "faults", required_argument, NULL, 'f' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "log", required_argument, NULL, 'l' },
-	{ "pcap", required_argument, NULL, 'p' },
-	{ "policy", required_argument, NULL, 'o' },
-	{ "serve", no_argument, NULL, 's' },
-	{ "trace", required_argument, NULL, 't' },
-	{ NULL, 0, NULL, 0 },
+	{ "devices", required_argument, NULL, 'd' }, { "faults", required_argument, NULL, 'f' },
+	{ "help", no_argument, NULL, 'h' },	     { "log", required_argument, NULL, 'l' },
+	{ "near", required_argument, NULL, 'n' },    { "pcap", required_argument, NULL, 'p' },
+	{ "policy", required_argument, NULL, 'o' },  { "serve", no_argument, NULL, 's' },
+	{ "trace", required_argument, NULL, 't' },   { NULL, 0, NULL, 0 },
 };
 
 static int misused(const char *what, const char *word)
@@ -67,6 +64,8 @@ static const char *variable(int option)
 		return "WEFT_FAULTS";
 	case 'l':
 		return "WEFT_LOG";
+	case 'n':
+		return "WEFT_NEAR";
 	case 'o':
 		return "WEFT_POLICY";
 	case 'p':
@@ -111,6 +110,8 @@ static int take_options(int argc, char **argv)
 			return misused("there is no option ", argv[optind - 1]);
 		if (option == 'l' && log_level_named(optarg) == LOG_UNSET)
 			return misused("--log takes off, error or info, not ", optarg);
+		if (option == 'n' && strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0)
+			return misused("--near takes on or off, not ", optarg);
 		if (option == 'o' && !policy_named(optarg, &policy))
 			return misused("--policy takes open or strict, not ", optarg);
 		if (option == 'f' && !is_plan(optarg))

@@ -278,8 +278,11 @@ def test_stat_roce_shows_counters_of_a_running_process(place):
         roce = of["roce"]
         yield from seeing.counter_faults(roce, {"refused": 0, "refused_for": "ok", "packets_out":
                                                 of["frames_out"], "packets_in": of["frames_in"]})
-        if not of["frames_out"] <= of["calls_out"] * 64 or of["bytes_out"] < of["payload_out"]:
+        by_udp = of["frames_out"] - roce["near_out"]
+        if not 0 < by_udp <= of["calls_out"] * 64 or of["bytes_out"] < of["payload_out"]:
             yield "it cannot be: %s" % of
+        if roce["near_out"] < of["queue_pairs"][0]["frames_out"]:
+            yield "a connection within the host is not near: %s" % of
 
 
 @test

@@ -17,6 +17,8 @@
 static const uint64_t listeners_resume_ns = 100 * 1000 * 1000;
 static const uint64_t slots_retry_ns = 20 * 1000 * 1000;
 
+enum { NEAR_TRIES = 50 };
+
 static struct roce *roce_from(const struct carrier *c)
 {
 	return CONTAINER_OF(c, struct roce, carrier);
@@ -46,16 +48,27 @@ static void roce_free(struct roce *r)
 	free(r);
 }
 
-/* Only if it is asked for. Else packets to adapters of this host go by UDP, as to others. */
+/*
+ * Without it packets to adapters of this host go by UDP, as to others. It may fail because a
+ * process that had our slot before has not ended wholly.
+ */
 static void near_start(struct roce *r)
 {
-	const char *wish = secure_getenv("WEFT_NEAR");
 	const struct near_config config = { .watch = watch,
 					    .owner = r->net,
 					    .adapter_slot = udp_adapter_slot(r->udp) };
 
-	if (wish && strcmp(wish, "on") == 0)
-		(void)near_open(&config, &r->near);
+	if (r->near || r->near_tries == 0)
+		return;
+	r->near_tries--;
+	(void)near_open(&config, &r->near);
+}
+
+static bool is_near_wanted(void)
+{
+	const char *wish = secure_getenv("WEFT_NEAR");
+
+	return !wish || strcmp(wish, "off") != 0;
 }
 
 /* The number of a queue pair begins with the slot of its adapter. */
@@ -93,6 +106,7 @@ static enum weft_reason roce_open(struct net *net, struct carrier **c)
 		return reason;
 	}
 	adapter_set_slot(&net->adapter->core, udp_adapter_slot(r->udp), chance);
+	r->near_tries = is_near_wanted() ? NEAR_TRIES : 0;
 	near_start(r);
 	*c = &r->carrier;
 	return WEFT_OK;
@@ -260,7 +274,7 @@ static void expire(struct carrier *c, uint64_t now_ns)
 		roce_faults_expire(r, now_ns);
 }
 
-/* Periodically allows new lookups of slots, and resumes paused listeners. */
+/* Periodically allows new lookups of slots, tries the near path, and resumes paused listeners. */
 static void retry(struct carrier *c)
 {
 	struct roce *r = roce_from(c);
@@ -269,6 +283,7 @@ static void retry(struct carrier *c)
 	if (r->slots_retry_at_ns <= now_ns) {
 		r->slots_retry_at_ns = now_ns + slots_retry_ns;
 		udp_retry_slots(r->udp);
+		near_start(r);
 	}
 	if (!udp_has_paused_listeners(r->udp) && !(r->near && near_is_paused(r->near)))
 		return;

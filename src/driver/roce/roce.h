@@ -31,8 +31,9 @@ struct roce {
 	struct carrier carrier;
 	struct net *net;
 	struct udp *udp;
-	struct near *near; /* NULL: all packets go by UDP */
-	bool is_near_full; /* it has no room for the next packet of the rest */
+	struct near *near;  /* NULL: all packets go by UDP */
+	uint8_t near_tries; /* to open it, that are left */
+	bool is_near_full;  /* it has no room for the next packet of the rest */
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */
 	uint8_t *room;	     /* the memory of these packets */

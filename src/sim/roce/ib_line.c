@@ -211,6 +211,7 @@ void ib_line_work(struct ib_line *line, int end)
 		ib_port_sent(e->port, now_ns);
 		out.room = line->room; /* as sockets have it */
 		out.ipv4_id = 0;
+		out.near_number = 0;
 		if (ib_port_send(e->port, now_ns, &out))
 			end_put(line, e, &out);
 	}

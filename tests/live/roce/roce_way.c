@@ -22,9 +22,9 @@ struct weft_adapter *roce_adapter_open_udp(void)
 	struct weft_adapter *a;
 
 	const char *was = getenv("WEFT_NEAR");
-	bool is_near = was && strcmp(was, "on") == 0;
+	bool is_near = !was || strcmp(was, "off") != 0;
 
-	unsetenv("WEFT_NEAR");
+	REQUIRE(setenv("WEFT_NEAR", "off", 1) == 0);
 	a = roce_adapter_open();
 	if (is_near)
 		REQUIRE(setenv("WEFT_NEAR", "on", 1) == 0);
