@@ -37,7 +37,15 @@ IWARP = [dataclasses.replace(case, devices="iw_*") for case in
          fault_cases.CASES]
 ROCE = [dataclasses.replace(case, name="roce_" + case.name, devices="roce_*", network=True)
         for case in fio_cases.CASES + iser_cases.CASES]
-CASES = (verbs_cases.CASES + IWARP + ROCE + libfabric_cases.CASES + roce_cases.CASES +
+# What shared memory carries between programs of a host, UDP carries between hosts.
+UDP_TOO = ["rc_pingpong", "rc_pingpong_events", "uc_pingpong", "srq_pingpong", "xsrq_pingpong",
+           "ib_send_bw_all_sizes", "ib_write_bw_large", "ib_read_bw_large",
+           "ib_write_bw_queue_pairs", "ib_send_bw_uc", "ib_write_lat_eight_bytes",
+           "ib_send_lat_events", "ib_send_bw_xrc", "ib_atomic_bw_fetch_and_add"]
+UDP = [dataclasses.replace(case, name="udp_" + case.name, is_near=False)
+       for case in roce_cases.CASES if case.name.removeprefix("roce_") in UDP_TOO]
+assert len(UDP) == len(UDP_TOO)
+CASES = (verbs_cases.CASES + IWARP + ROCE + UDP + libfabric_cases.CASES + roce_cases.CASES +
          roce_cm_cases.CASES + roce_fault_cases.CASES + ucx_cases.CASES + lammps_cases.CASES +
          policy_cases.CASES + serve_cases.CASES + qemu_cases.CASES)
 

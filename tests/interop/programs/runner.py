@@ -54,6 +54,7 @@ class Case:
     steps: list = dataclasses.field(default_factory=list)  # Sides in place of client, in turn
     network: bool = False  # run in a network.Network
     devices: str = None  # WEFT_DEVICES of every side that does not say otherwise
+    is_near: bool = True  # RoCE's packets go by shared memory, not by UDP
     has_short_port: bool = False  # PORT is kept in 16 bits with a sign
     no_tsan: str = None  # why it cannot run with the thread sanitizer
     # A line of the server, or a function(its process id) -> bool; None: it listens at PORT.
@@ -244,16 +245,15 @@ class Runner:
         self.has_tsan = sanitizer is sanitizers.tsan_env
         self.keep = keep
         self.network = None  # that of the case that runs
-        self.devices = None
+        self.of_case = {}  # environment of every side of that case
 
     def start(self, side, name, port, folder):
         def fill(text):
             return text.replace("PORT", str(port)).replace("DIR", folder).replace(
                 "LIBRARIES", self.libraries)
         words = (self.network.enter() if self.network else []) + [fill(w) for w in words_of(side)]
-        env = dict(self.env, WEFT_DEVICES=self.devices) if self.devices else self.env
         return Process(dataclasses.replace(side, env={k: fill(v) for k, v in side.env.items()}),
-                       words, folder, name, env)
+                       words, folder, name, dict(self.env, **self.of_case))
 
     @staticmethod
     def await_ready(case, server, port, patience):
@@ -347,7 +347,8 @@ class Runner:
     def run(self, case):
         """True: it passed or was skipped. Prints the line for it."""
         try:
-            self.devices = case.devices
+            self.of_case = dict({"WEFT_DEVICES": case.devices} if case.devices else {},
+                                WEFT_NEAR="on" if case.is_near else "off")
             why = self.why_skip(case)
             if why:
                 print("skip %s: %s" % (case.name, why), flush=True)
