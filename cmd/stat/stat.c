@@ -133,8 +133,8 @@ static bool is_of_roce(const struct stat_line *l)
 static void print_qp_head(bool is_roce)
 {
 	if (is_roce)
-		printf("\n  %-6s %-5s %-4s %-22s %9s %9s %12s %12s %11s %11s %8s %8s %5s %5s  %s\n",
-		       "QP", "state", "kind", "peer", "msgs in", "msgs out", "bytes in",
+		printf("\n  %-6s %-5s %-4s %-4s %-22s %9s %9s %12s %12s %11s %11s %8s %8s %5s %5s  %s\n",
+		       "QP", "state", "kind", "path", "peer", "msgs in", "msgs out", "bytes in",
 		       "bytes out", "packets in", "packets out", "resent", "timeouts", "NAKs",
 		       "RNRs", "reason");
 	else
@@ -143,13 +143,23 @@ static void print_qp_head(bool is_roce)
 		       "calls", "calls/msg", "copied/msg", "reason");
 }
 
+/* Of its packets: by shared memory within the host, or by UDP. */
+static const char *path_of(const struct stat_line *l)
+{
+	const char *link = stat_text(l, "link");
+
+	if (strcmp(link, "near") == 0)
+		return "near";
+	return strcmp(link, "roce") == 0 ? "UDP" : "-";
+}
+
 static void print_roce_qp(const struct stat_line *l)
 {
 	const char *peer = stat_text(l, "peer");
 
-	printf("  %-6s %-5s %-4s %-22s %9s %9s %12s %12s %11s %11s %8s %8s %5" PRIu64 " %5" PRIu64
-	       "  %s\n",
-	       stat_text(l, "number"), stat_text(l, "state"), stat_text(l, "service"),
+	printf("  %-6s %-5s %-4s %-4s %-22s %9s %9s %12s %12s %11s %11s %8s %8s %5" PRIu64
+	       " %5" PRIu64 "  %s\n",
+	       stat_text(l, "number"), stat_text(l, "state"), stat_text(l, "service"), path_of(l),
 	       *peer ? peer : "-", stat_text(l, "messages_in"), stat_text(l, "messages_out"),
 	       stat_text(l, "bytes_in"), stat_text(l, "bytes_out"), stat_text(l, "frames_in"),
 	       stat_text(l, "frames_out"), stat_text(l, "resent"), stat_text(l, "timeouts"),

@@ -382,6 +382,11 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp)
 	return qp->transport == &ib_transport ? qp->stream : NULL;
 }
 
+bool ib_is_near(const struct ib_conn *c)
+{
+	return c->path.near_number != 0;
+}
+
 void *ib_owner(const struct ib_conn *c)
 {
 	return c->owner;

@@ -308,6 +308,9 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp);
 
 void *ib_owner(const struct ib_conn *c);
 
+/* Whether its packets go by shared memory, see struct ib_path. */
+bool ib_is_near(const struct ib_conn *c);
+
 /* Why the queue pair left; WEFT_R_PEER_GONE: orderly. */
 enum weft_reason ib_why(const struct ib_conn *c);
 

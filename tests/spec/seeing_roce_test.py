@@ -267,7 +267,7 @@ def test_stat_roce_shows_counters_of_a_running_process(place):
         "qps": 1, "links": 1, "messages_out": MESSAGES_IN, "messages_in": MESSAGES_OUT + DATAGRAMS})
     (one,), (two,) = near["queue_pairs"], far["queue_pairs"]
     yield from seeing.counter_faults(one, {
-        "state": "RTS", "link": "roce", "reason": "ok", "service": "RC", "peer": "127.0.0.1:4791",
+        "state": "RTS", "link": "near", "reason": "ok", "service": "RC", "peer": "127.0.0.1:4791",
         "peer_qp": two["number"], "messages_in": MESSAGES_IN, "messages_out": MESSAGES_OUT,
         "payload_out": 2 * seeing.PAYLOAD + 6 * 24, "payload_in": seeing.PAYLOAD})
     for way, back in (("in", "out"), ("out", "in")):
@@ -291,7 +291,7 @@ def test_stat_roce_in_words(place):
     result = place.ask("stat", str(child.pid))
     if result.returncode or result.stderr:
         yield "exit status %d: %s" % (result.returncode, result.stderr)
-    row = r"^  01\w{4} RTS   RC   127\.0\.0\.1:4791 +%d +%d +\d+ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+  ok$"
+    row = r"^  01\w{4} RTS   RC   near 127\.0\.0\.1:4791 +%d +%d +\d+ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+  ok$"
     for what in (r"^  RoCE          \d+ packets in, \d+ out; \d+ sent again, ",
                  r"^  dropped       \d+ packets", row % (MESSAGES_IN, MESSAGES_OUT)):
         if not re.search(what, result.stdout, re.M):

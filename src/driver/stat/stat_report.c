@@ -16,6 +16,7 @@ static void look_at_roce(const struct weft_qp *qp, struct stat_qp *seen)
 {
 	seen->is_roce = true;
 	seen->has_link = ib_conn_of(qp) != NULL;
+	seen->is_near = seen->has_link && ib_is_near(ib_conn_of(qp));
 	seen->tally = qp->tally;
 	roce_traffic(&qp->tally, &seen->traffic);
 	seen->has_path = qp->ends.peer.family != 0;
@@ -161,8 +162,10 @@ void report_begin(FILE *to)
 
 static const char *link_of(const struct stat_qp *q)
 {
+	if (q->is_roce && q->has_link)
+		return q->is_near ? "near" : "roce";
 	if (q->is_roce)
-		return q->has_link ? "roce" : "ended";
+		return "ended";
 	return q->has_link ? link_phase_name(q->phase) : "none";
 }
 

@@ -29,7 +29,7 @@ struct stat_qp {
 	struct weft_traffic traffic;
 	const char *said; /* by the peer in its Terminate, or NULL */
 	/* RoCE: has_link while the queue pair is connected, or can send datagrams. */
-	bool is_roce, has_path;
+	bool is_roce, has_path, is_near;
 	uint32_t peer_qp;
 	struct qp_tally tally;
 };
