@@ -367,14 +367,17 @@ void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_num
 	}
 }
 
-void ib_port_near_refused(struct ib_port *port, uint32_t near_number)
+struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number)
 {
 	for (uint32_t i = 0; i < port->conns_max; i++) {
 		struct ib_conn *c = port->conns[i];
 
-		if (c && c->path.near_number == near_number)
+		if (c && c->path.near_number == near_number) {
 			c->path.near_number = 0;
+			return &c->path;
+		}
 	}
+	return NULL;
 }
 
 struct ib_conn *ib_conn_of(const struct weft_qp *qp)

@@ -174,8 +174,11 @@ struct ib_conn *ib_port_event(struct ib_port *port);
  */
 void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_number);
 
-/* That adapter takes no packets by shared memory: they go by the network. */
-void ib_port_near_refused(struct ib_port *port, uint32_t near_number);
+/*
+ * That adapter takes no packets by shared memory: those of the next connection to it go by the
+ * network. Its path, for the owner to complete; NULL: there is none left.
+ */
+struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number);
 
 /* ---- Management datagrams ------------------------------------------------------------------- */
 

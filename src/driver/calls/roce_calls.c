@@ -103,7 +103,7 @@ static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 		return r;
 	path->from.port = udp_source_port(qp->number, w->peer_number);
 	path->near_number = roce_near_number(roce, path, w->peer_number);
-	return udp_source(roce->udp, path); /* also of a near path, which the peer may refuse */
+	return path->near_number != 0 ? WEFT_OK : udp_source(roce->udp, path);
 }
 
 /* ---- States --------------------------------------------------------------------------------- */

@@ -420,12 +420,13 @@ static bool send_near_ready(struct roce *r)
 static void leave_those_ended(struct roce *r)
 {
 	struct near_ended ended;
+	struct ib_path *path;
 
 	while (r->near && near_ended(r->near, &ended)) {
-		if (ended.is_refused)
-			ib_port_near_refused(r->port, ended.number);
-		else
+		if (!ended.is_refused)
 			ib_port_near_ended(r->port, net_look_at_clock(r->net), ended.number);
+		while (ended.is_refused && (path = ib_port_near_refused(r->port, ended.number)))
+			(void)udp_source(r->udp, path);
 	}
 }
 

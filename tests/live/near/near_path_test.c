@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "live/roce/roce_way.h"
 #include "live/verbs_fixture.h"
 #include "own_network.h"
@@ -222,15 +222,6 @@ TEST(test_near_wakes_programs_that_sleep)
 
 /* ---- Peers that die or refuse --------------------------------------------------------------- */
 
-/* Leaves one: a ring needs two, a connection that hands UDP packets on needs one. */
-static void take_descriptors(void)
-{
-	int next = dup(STDIN_FILENO);
-	const struct rlimit few = { (rlim_t)next + 1, (rlim_t)next + 1 };
-
-	REQUIRE(next >= 0 && close(next) == 0 && setrlimit(RLIMIT_NOFILE, &few) == 0);
-}
-
 /*
  * Waits for its peer's number, connects, says so, and sleeps until it is killed. It has a receive
  * posted, and no descriptors left for the peer's ring, if it refuses that.
@@ -250,7 +241,8 @@ static _Noreturn void victim_run(int in, int out, bool refuses)
 	roce_start(e.node.qp, &way);
 	if (refuses) {
 		REQUIRE(post_receive(&e.node));
-		take_descriptors();
+		/* A ring needs two, a connection that hands UDP packets on needs one. */
+		(void)descriptors_leave(1);
 	}
 	(void)!write(out, &number, sizeof(number));
 	for (;;)

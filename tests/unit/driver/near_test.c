@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "driver/near/ring.h"
 #include "driver/sys/unix_sockets.h"
 #include "own_network.h"
@@ -460,19 +460,6 @@ TEST(test_near_slot_that_is_taken_again_is_another_way)
 
 /* ---- Short of descriptors -------------------------------------------------------------------- */
 
-/* Of as many descriptors as are open now, and so many more. */
-static struct rlimit limit_descriptors(int more)
-{
-	struct rlimit was, few;
-	int next = dup(STDIN_FILENO);
-
-	REQUIRE(next >= 0 && close(next) == 0);
-	REQUIRE(getrlimit(RLIMIT_NOFILE, &was) == 0);
-	few = (struct rlimit){ (rlim_t)(next + more), was.rlim_max };
-	REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
-	return was;
-}
-
 static void expect_refused_with(int descriptors)
 {
 	struct end near, far;
@@ -483,7 +470,7 @@ static void expect_refused_with(int descriptors)
 	end_open(&far, FAR_SLOT);
 	path.near_number = near_reach(near.near, FAR_SLOT);
 	REQUIRE(put(&near, &path, 1, 100) == NEAR_FULL);
-	was = limit_descriptors(descriptors);
+	was = descriptors_leave(descriptors);
 	end_look_once(&far);
 	REQUIRE(setrlimit(RLIMIT_NOFILE, &was) == 0);
 	REQUIRE(!near_is_sent_to(far.near) && !near_is_paused(far.near));
