@@ -278,6 +278,90 @@ TEST(test_rc_04_forged_naks_within_a_read_end_nothing)
 	bed_close(b);
 }
 
+/* ---- Answers that fit no request ------------------------------------------------------------- */
+
+static struct ib_bed *open_with(enum weft_opcode opcode)
+{
+	struct ib_bed *b = open(WEFT_RC);
+	const struct weft_send_wr wr = {
+		.id = 1, .opcode = opcode, .remote_addr = 0x1000, .remote_tag = 0x77
+	};
+
+	bed_post(b, wr, 0, 8);
+	(void)bed_next(b);
+	bed_note(b);
+	return b;
+}
+
+/* The forged answer is dropped for a reason, and the real one ends the request. */
+static void expect_dropped(struct ib_bed *b, struct iba_packet forged, enum weft_reason reason,
+			   struct iba_packet real)
+{
+	bool has_data = iba_form(real.opcode)->kind == IBA_KIND_READ_RESPONSE;
+	bool is_data_forged = iba_form(forged.opcode)->kind == IBA_KIND_READ_RESPONSE;
+
+	MUST_EQ(bed_put(b, forged, data, is_data_forged ? 8 : 0), reason);
+	bed_unchanged(b);
+	bed_silent(b);
+	bed_incomplete(b);
+	MUST(bed_put(b, real, data, has_data ? 8 : 0));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+TEST(test_rc_04_an_answer_to_a_read_says_no_refusal)
+{
+	struct iba_packet real = peer_op(IBA_READ_RESPONSE_ONLY, PSN_OURS), forged = real;
+
+	forged.syndrome = iba_syndrome_nak(IBA_NAK_ACCESS);
+	expect_dropped(open_with(WEFT_OP_READ), forged, WEFT_R_IB_OPCODE, real);
+	forged.syndrome = (uint8_t)(IBA_SYNDROME_RNR << 5);
+	expect_dropped(open_with(WEFT_OP_READ), forged, WEFT_R_IB_OPCODE, real);
+}
+
+/* Its source would be overwritten. */
+TEST(test_rc_04_a_write_has_no_answer_with_data)
+{
+	struct iba_packet forged = peer_op(IBA_ATOMIC_ACKNOWLEDGE, PSN_OURS);
+
+	forged.original = UINT64_MAX;
+	expect_dropped(open_with(WEFT_OP_WRITE), forged, WEFT_R_IB_PSN,
+		       peer_ack(iba_syndrome_ack(31), PSN_OURS, 1));
+	expect_dropped(open_with(WEFT_OP_WRITE), peer_op(IBA_READ_RESPONSE_ONLY, PSN_OURS),
+		       WEFT_R_IB_PSN, peer_ack(iba_syndrome_ack(31), PSN_OURS, 1));
+}
+
+/* IBA 9.7.5.2.8: only what takes a receive can find none. */
+TEST(test_rc_04_a_read_needs_no_receive)
+{
+	expect_dropped(open_with(WEFT_OP_READ),
+		       peer_ack((uint8_t)(IBA_SYNDROME_RNR << 5), PSN_OURS, 0), WEFT_R_IB_PSN,
+		       peer_op(IBA_READ_RESPONSE_ONLY, PSN_OURS));
+}
+
+TEST(test_rc_04_a_reserved_syndrome_is_no_acknowledgement)
+{
+	expect_dropped(open_with(WEFT_OP_WRITE),
+		       peer_ack((uint8_t)(IBA_SYNDROME_RESERVED << 5), PSN_OURS, 1),
+		       WEFT_R_IB_OPCODE, peer_ack(iba_syndrome_ack(31), PSN_OURS, 1));
+}
+
+/* A NAK acknowledges all before it; of these was the last one that waited. */
+TEST(test_rc_04_a_nak_behind_the_last_request_refuses_nothing)
+{
+	static const enum iba_nak naks[] = { IBA_NAK_SEQUENCE, IBA_NAK_ACCESS };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct ib_bed *b = open_with(WEFT_OP_WRITE);
+
+		EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_nak(naks[i]), PSN_OURS + 1, 1), NULL, 0),
+			  WEFT_R_IB_PSN);
+		bed_silent(b);
+		EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+		bed_close(b);
+	}
+}
+
 /* ---- Keys and sources ----------------------------------------------------------------------- */
 
 TEST(test_ud_01_forged_q_keys_deliver_nothing)

@@ -400,7 +400,14 @@ TEST(test_rd_02_a_missing_receive_delays_no_other_queue_pair)
 /* Refused for each of the reasons: its queue pair stops, the context and the others go on. */
 TEST(test_rd_01_an_error_of_one_is_not_one_of_the_context)
 {
-	struct weft_qp *a, *b, *dest, *foreign;
+	/* 0: not dropped but refused, for what it asks. */
+	static const enum weft_reason dropped[] = {
+		WEFT_R_IB_QKEY, WEFT_R_IB_RDD, 0, 0, 0, 0, WEFT_R_PEER_UNKNOWN, WEFT_R_PEER_UNKNOWN
+	};
+	const struct ib_config ud = { .path = { .mtu_bytes = 1024 }, .q_key = Q_KEY, .rdd = RDD };
+	const struct weft_qp_attr rts = { .state = WEFT_QPS_RTS },
+				  error = { .state = WEFT_QPS_ERROR };
+	struct weft_qp *a, *b, *dest, *foreign, *datagram, *dead;
 	struct weft_send_wr bad;
 
 	two_nodes();
@@ -408,8 +415,12 @@ TEST(test_rd_01_an_error_of_one_is_not_one_of_the_context)
 	b = rd_open(0, Q_KEY, RDD);
 	dest = rd_open(1, Q_KEY, RDD);
 	foreign = rd_open(1, Q_KEY, RDD + 1);
-	for (int i = 0; i < 6; i++) {
-		const struct weft_qp_attr rts = { .state = WEFT_QPS_RTS };
+	datagram = qp_open(1, WEFT_UD);
+	MUST(ib_mesh_attach(mesh, datagram, &ud));
+	dead = rd_open(1, Q_KEY, RDD);
+	MUST(weft_qp_modify(dead, &error, WEFT_QP_STATE));
+	for (int i = 0; i < 8; i++) {
+		struct weft_qp *to[] = { [1] = foreign, [6] = datagram, [7] = dead };
 
 		bad = request(i == 3 ? WEFT_OP_READ : WEFT_OP_WRITE, 1, 2000);
 		bad.remote_q_key = i == 0 ? Q_KEY + 1 : 0;
@@ -419,7 +430,7 @@ TEST(test_rd_01_an_error_of_one_is_not_one_of_the_context)
 			receive(1, dest, 9, BYTES / 2, 1500);
 		}
 		bad.sge_count = i == 5 ? BYTES / 2 + 1 : 2000;
-		post(0, a, 1, i == 1 ? foreign : dest, bad);
+		post(0, a, 1, to[i] ? to[i] : dest, bad);
 		post(0, a, 1, dest, request(WEFT_OP_WRITE, 2, 100));
 		post(0, b, 1, dest, request(WEFT_OP_WRITE, 3, 3000));
 		for (int k = 0; k < 3; k++) {
@@ -428,15 +439,14 @@ TEST(test_rd_01_an_error_of_one_is_not_one_of_the_context)
 			EXPECT_EQ(c.status == WEFT_SUCCESS, c.id == 3);
 			EXPECT_EQ(c.status == WEFT_ERR_FLUSHED, c.id == 2);
 			if (c.id == 1)
-				EXPECT_EQ(c.status, i < 2    ? WEFT_ERR_PEER_GONE
-						    : i == 4 ? WEFT_ERR_REMOTE_REQUEST
-							     : WEFT_ERR_REMOTE_ACCESS);
+				EXPECT_EQ(c.status, dropped[i] ? WEFT_ERR_PEER_GONE
+						    : i == 4   ? WEFT_ERR_REMOTE_REQUEST
+							       : WEFT_ERR_REMOTE_ACCESS);
 		}
 		if (i == 4)
 			EXPECT_EQ(take(nodes[1].recv_cq).status, WEFT_ERR_LOCAL_LENGTH);
-		if (i < 2)
-			EXPECT_EQ(ib_port_counts(port_of(1))->dropped_for,
-				  i == 0 ? WEFT_R_IB_QKEY : WEFT_R_IB_RDD);
+		if (dropped[i])
+			EXPECT_EQ(ib_port_counts(port_of(1))->dropped_for, dropped[i]);
 		EXPECT_EQ(state_of(a), WEFT_QPS_SQE);
 		EXPECT_EQ(state_of(b), WEFT_QPS_RTS);
 		EXPECT_EQ(state_of(dest), WEFT_QPS_RTS);
