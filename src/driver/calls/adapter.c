@@ -18,12 +18,19 @@
 
 /* ---- This machine --------------------------------------------------------------------------- */
 
+/*
+ * The clock is read before what has come is handled and before the core works, which may access
+ * memory of the program. While the adapter's thread serves, it looks for new handlers itself: it
+ * spares the program's threads the system calls.
+ */
 static uint64_t machine_now_ns(struct weft_adapter *a)
 {
 	uint64_t now_ns = clock_ns();
 
 	if (a->net)
 		a->net->now_ns = now_ns;
+	if (!adapter_is_served(a))
+		guard_renew(now_ns);
 	return now_ns;
 }
 

@@ -2,6 +2,7 @@
 /* Public calls on address spaces, protection domains and tags. */
 #include "base/reserved.h"
 #include "driver/loop/adapter_lock.h"
+#include "driver/sys/clock.h"
 #include "driver/sys/guard.h"
 
 enum weft_reason weft_space_create(struct weft_adapter *adapter,
@@ -153,9 +154,9 @@ enum weft_reason weft_region_register(struct weft_pd *pd, const struct weft_regi
 		return WEFT_R_NULL_ARGUMENT;
 	if (is_region_reserved(options))
 		return WEFT_R_RESERVED;
-	guard_renew();
 	owner = pd_owner(pd);
 	a = enter_pd(pd);
+	guard_renew(clock_ns());
 	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY
 				: mem_region_register(&a->core.mem, &owner, options, tag);
 	adapter_leave(a);

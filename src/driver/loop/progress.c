@@ -342,7 +342,7 @@ static void *progress_run(void *context)
 		uint64_t polls = a->polls;
 
 		observe_tick(&a->observed);
-		guard_renew();
+		guard_renew(clock_ns());
 		if (adapter_is_served(a)) {
 			if (net->state == PROGRESS_STANDING_BY)
 				standby_end(net, false);

@@ -31,9 +31,9 @@ static atomic_uint_fast64_t faults;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t users; /* guarded by the lock */
 
-/* How often to look whether the program has installed handlers of its own, and when it was done. */
+/* How often to look whether the program has installed handlers of its own, and the last look. */
 static const uint64_t renew_ns = UINT64_C(100) * 1000 * 1000;
-static atomic_uint_fast64_t installed_ns;
+static atomic_uint_fast64_t looked_ns;
 
 static const int signals[] = { SIGSEGV, SIGBUS };
 
@@ -164,20 +164,26 @@ static void uninstall(int i)
 }
 
 /* With the lock. */
-static void install_all(void)
+static void install_all(uint64_t now_ns)
 {
-	atomic_store(&installed_ns, clock_ns());
 	for (int i = 0; i < SIGNALS; i++)
 		install(i);
+	atomic_store(&looked_ns, now_ns);
 }
 
-void guard_renew(void)
+/* Another thread's look may be later than this thread's time. */
+static bool is_look_due(uint64_t now_ns)
 {
-	if (clock_ns() - atomic_load(&installed_ns) < renew_ns)
+	return now_ns >= atomic_load(&looked_ns) + renew_ns;
+}
+
+void guard_renew(uint64_t now_ns)
+{
+	if (!is_look_due(now_ns))
 		return;
 	pthread_mutex_lock(&lock);
-	if (users > 0)
-		install_all();
+	if (users > 0 && is_look_due(now_ns))
+		install_all(now_ns);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -190,7 +196,7 @@ void guard_open(void)
 {
 	pthread_mutex_lock(&lock);
 	users++;
-	install_all();
+	install_all(clock_ns());
 	pthread_mutex_unlock(&lock);
 }
 

@@ -28,6 +28,7 @@ uint64_t guard_faults(void);
 
 /*
  * Installs them anew, if the program has installed its own since, which become the next to call.
- * Looks only now and then: to be called often.
+ * Looks a tenth of a second after the last look, at the earliest: to be called with the time before
+ * each access, so that a look is never older than that.
  */
-void guard_renew(void);
+void guard_renew(uint64_t now_ns);

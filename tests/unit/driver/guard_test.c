@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "driver/sys/clock.h"
 #include "test.h"
 
 static uint8_t *page_of(int protection)
@@ -150,7 +151,7 @@ static void await_renewal(void)
 
 	REQUIRE(sigaction(SIGSEGV, NULL, &old) == 0);
 	do {
-		guard_renew();
+		guard_renew(clock_ns());
 		REQUIRE(sigaction(SIGSEGV, NULL, &now) == 0);
 	} while (now.sa_sigaction == old.sa_sigaction);
 }
