@@ -40,17 +40,16 @@ static const int signals[] = { SIGSEGV, SIGBUS };
 enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
 /*
- * The program's own actions. A handler reads them without the lock: `next` names the newest, and
- * the one before stays as it is meanwhile.
+ * The handler has several entries, which differ only in the action of the program that each was
+ * installed over and passes on to. The program may hold the address of any: a handler of its own
+ * that was installed over an entry may call it, and may be taken away by putting it back. So an
+ * entry keeps its action for good. A handler reads it without the lock: it was written before the
+ * entry was installed.
  */
-static struct sigaction before[SIGNALS][2];
-static atomic_uint next[SIGNALS];
+enum { ENTRIES = 8 };
 
-/* The latest fault that this thread passed on. */
-static _Thread_local struct {
-	const void *context;
-	const uint8_t *frame;
-} passing __attribute__((tls_model("initial-exec")));
+static struct sigaction before[SIGNALS][ENTRIES];
+static int used[SIGNALS]; /* entries that have an action; guarded by the lock */
 
 /* ---- The handler ---------------------------------------------------------------------------- */
 
@@ -83,29 +82,13 @@ static void call_handler(const struct sigaction *a, int number, siginfo_t *info,
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
-/*
- * The action that a fault is passed on to. A handler that the program installed over ours, and
- * under which ours was installed anew, may call ours in turn, with the same context and deeper in
- * the stack: then the action before it is meant.
- */
-static struct sigaction action_before(int i, const void *context, const uint8_t *frame)
-{
-	bool is_called = context == passing.context && frame < passing.frame;
-	unsigned int newest = atomic_load(&next[i]);
-
-	passing.context = context;
-	passing.frame = frame;
-	return before[i][is_called ? 1 - newest : newest];
-}
-
 /* Not ours: as if this handler were not there. */
-static void pass_on(int number, siginfo_t *info, void *context)
+static void pass_on(int entry, int number, siginfo_t *info, void *context)
 {
-	uint8_t frame;
-	struct sigaction a = action_before(number == SIGBUS, context, &frame);
+	struct sigaction a = before[number == SIGBUS][entry];
 	bool is_sent = info->si_code <= 0; /* by a process: what interrupted does not fault again */
 
-	if ((a.sa_flags & SA_SIGINFO) || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN)) {
+	if (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN) {
 		call_handler(&a, number, info, context);
 		return;
 	}
@@ -116,7 +99,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
 		(void)raise(number);
 }
 
-static void on_fault(int number, siginfo_t *info, void *context)
+static void on_fault(int entry, int number, siginfo_t *info, void *context)
 {
 	struct access *a = current;
 	uintptr_t at = (uintptr_t)info->si_addr;
@@ -131,25 +114,107 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	}
 	/* The program's handler may never return. */
 	current = NULL;
-	pass_on(number, info, context);
+	pass_on(entry, number, info, context);
 	current = a;
 }
 
+static void entry_0(int number, siginfo_t *info, void *context)
+{
+	on_fault(0, number, info, context);
+}
+
+static void entry_1(int number, siginfo_t *info, void *context)
+{
+	on_fault(1, number, info, context);
+}
+
+static void entry_2(int number, siginfo_t *info, void *context)
+{
+	on_fault(2, number, info, context);
+}
+
+static void entry_3(int number, siginfo_t *info, void *context)
+{
+	on_fault(3, number, info, context);
+}
+
+static void entry_4(int number, siginfo_t *info, void *context)
+{
+	on_fault(4, number, info, context);
+}
+
+static void entry_5(int number, siginfo_t *info, void *context)
+{
+	on_fault(5, number, info, context);
+}
+
+static void entry_6(int number, siginfo_t *info, void *context)
+{
+	on_fault(6, number, info, context);
+}
+
+static void entry_7(int number, siginfo_t *info, void *context)
+{
+	on_fault(7, number, info, context);
+}
+
+static void (*const entries[ENTRIES])(int, siginfo_t *, void *) = {
+	entry_0, entry_1, entry_2, entry_3, entry_4, entry_5, entry_6, entry_7,
+};
+
 /* ---- Its installation ----------------------------------------------------------------------- */
+
+static const int our_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+
+/* ENTRIES: it is the program's. signal() installs an entry without our flags. */
+static int entry_of(const struct sigaction *a)
+{
+	int entry = 0;
+
+	while (entry < ENTRIES && a->sa_sigaction != entries[entry])
+		entry++;
+	return entry;
+}
+
+/* The C library sets only so much of a mask as there are signals. */
+static bool is_same(const struct sigaction *a, const struct sigaction *b)
+{
+	bool is_same = a->sa_handler == b->sa_handler && a->sa_flags == b->sa_flags;
+
+	for (int number = 1; is_same && number < NSIG; number++)
+		is_same = sigismember(&a->sa_mask, number) == sigismember(&b->sa_mask, number);
+	return is_same;
+}
+
+/* With the lock. The entry that passes on to this action; ENTRIES: none is left for it. */
+static int entry_over(int i, const struct sigaction *a)
+{
+	int entry = 0;
+
+	while (entry < used[i] && !is_same(a, &before[i][entry]))
+		entry++;
+	if (entry == used[i] && entry < ENTRIES)
+		before[i][used[i]++] = *a;
+	return entry;
+}
 
 /* With the lock. */
 static void install(int i)
 {
-	struct sigaction now, ours = { .sa_sigaction = on_fault };
-	unsigned int other = 1 - atomic_load(&next[i]);
+	struct sigaction now, ours = { .sa_flags = our_flags };
+	int entry;
 
-	ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-	sigemptyset(&ours.sa_mask);
-	if (sigaction(signals[i], NULL, &now) < 0 ||
-	    ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault))
+	if (sigaction(signals[i], NULL, &now) < 0)
 		return;
-	before[i][other] = now;
-	atomic_store(&next[i], other);
+	entry = entry_of(&now);
+	if (entry < ENTRIES && (now.sa_flags & our_flags) == our_flags)
+		return;
+	if (entry == ENTRIES)
+		entry = entry_over(i, &now);
+	if (entry == ENTRIES)
+		return;
+	ours.sa_sigaction = entries[entry];
+	sigemptyset(&ours.sa_mask);
 	(void)sigaction(signals[i], &ours, NULL);
 }
 
@@ -157,10 +222,13 @@ static void install(int i)
 static void uninstall(int i)
 {
 	struct sigaction now;
+	int entry;
 
-	if (sigaction(signals[i], NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-	    now.sa_sigaction == on_fault)
-		(void)sigaction(signals[i], &before[i][atomic_load(&next[i])], NULL);
+	if (sigaction(signals[i], NULL, &now) < 0)
+		return;
+	entry = entry_of(&now);
+	if (entry < ENTRIES)
+		(void)sigaction(signals[i], &before[i][entry], NULL);
 }
 
 /* With the lock. */

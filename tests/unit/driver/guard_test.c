@@ -118,7 +118,6 @@ TEST(test_vmm_04_a_thread_that_blocks_all_signals_survives)
 static sigjmp_buf own;
 static volatile int own_calls;
 static void *volatile own_address;
-static struct sigaction own_before;
 
 static void own_handler(int number, siginfo_t *info, void *context)
 {
@@ -129,13 +128,6 @@ static void own_handler(int number, siginfo_t *info, void *context)
 	siglongjmp(own, 1);
 }
 
-/* As a library does that passes on what is not its own. */
-static void chained_handler(int number, siginfo_t *info, void *context)
-{
-	own_calls++;
-	own_before.sa_sigaction(number, info, context);
-}
-
 static void install(void (*handler)(int, siginfo_t *, void *), struct sigaction *before)
 {
 	struct sigaction a = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK };
@@ -144,16 +136,13 @@ static void install(void (*handler)(int, siginfo_t *, void *), struct sigaction 
 	REQUIRE(sigaction(SIGSEGV, &a, before) == 0);
 }
 
-/* Until the guard has noticed that the program's handler is on top. */
-static void await_renewal(void)
+/* As if the last look were old. */
+static void renew(void)
 {
-	struct sigaction old, now;
+	static uint64_t ahead_ns;
 
-	REQUIRE(sigaction(SIGSEGV, NULL, &old) == 0);
-	do {
-		guard_renew(clock_ns());
-		REQUIRE(sigaction(SIGSEGV, NULL, &now) == 0);
-	} while (now.sa_sigaction == old.sa_sigaction);
+	ahead_ns += UINT64_C(200) * 1000 * 1000;
+	guard_renew(clock_ns() + ahead_ns);
 }
 
 /* The program's own fault, which is none of the guard's. */
@@ -194,7 +183,7 @@ TEST(test_vmm_04_a_handler_installed_later_is_called_after_the_guards)
 
 	guard_open();
 	install(own_handler, &was);
-	await_renewal();
+	renew();
 	expect_own_fault(gone);
 	EXPECT(!fault_guard.copy(&byte, gone, 1));
 	expect_own_fault(gone);
@@ -203,7 +192,41 @@ TEST(test_vmm_04_a_handler_installed_later_is_called_after_the_guards)
 	page_end(gone);
 }
 
-/* It calls what was there before it: that is the guard's, which passed the fault on to it. */
+/* A program's handlers, each of which calls what it found when it was installed. */
+enum { CHAIN = 3 };
+
+static struct sigaction chain_before[CHAIN];
+static volatile int chain_calls[CHAIN];
+
+static void chain_call(int at, int number, siginfo_t *info, void *context)
+{
+	chain_calls[at]++;
+	REQUIRE(chain_calls[at] == 1);
+	chain_before[at].sa_sigaction(number, info, context);
+}
+
+static void chain_first(int number, siginfo_t *info, void *context)
+{
+	chain_call(0, number, info, context);
+}
+
+static void chain_second(int number, siginfo_t *info, void *context)
+{
+	chain_call(1, number, info, context);
+}
+
+static void chain_third(int number, siginfo_t *info, void *context)
+{
+	chain_call(2, number, info, context);
+}
+
+static void (*const chain[CHAIN])(int, siginfo_t *, void *) = {
+	chain_first,
+	chain_second,
+	chain_third,
+};
+
+/* Each found the guard's handler, which was installed anew over it afterwards. */
 TEST(test_vmm_04_handlers_that_call_each_other_come_to_an_end)
 {
 	uint8_t *gone = page_of(PROT_NONE), byte;
@@ -211,16 +234,62 @@ TEST(test_vmm_04_handlers_that_call_each_other_come_to_an_end)
 
 	install(own_handler, &was);
 	guard_open();
-	install(chained_handler, &own_before);
-	await_renewal();
-	for (int i = 0; i < 3; i++) {
-		own_calls = 0;
-		if (sigsetjmp(own, 1) == 0)
-			*(volatile uint8_t *)gone = 1;
-		EXPECT_EQ(own_calls, 2);
+	for (int i = 0; i < CHAIN; i++) {
+		install(chain[i], &chain_before[i]);
+		renew();
+		for (int k = 0; k < CHAIN; k++)
+			chain_calls[k] = 0;
+		expect_own_fault(gone);
+		for (int k = 0; k < CHAIN; k++)
+			EXPECT_EQ(chain_calls[k], k <= i);
 		EXPECT(!fault_guard.copy(&byte, gone, 1));
 	}
 	guard_close();
+	sigaction(SIGSEGV, &was, NULL);
+	page_end(gone);
+}
+
+/* The program puts back what it had found: the guard's handler, and what that had found. */
+TEST(test_vmm_04_a_handler_that_was_taken_away_is_not_called)
+{
+	uint8_t *gone = page_of(PROT_NONE), byte;
+	struct sigaction was, found, now;
+
+	install(own_handler, &was);
+	guard_open();
+	for (int i = 0; i < 20; i++) {
+		install(chain_first, &found);
+		renew();
+		REQUIRE(sigaction(SIGSEGV, &found, &now) == 0);
+		EXPECT(now.sa_sigaction != chain_first);
+		renew();
+		chain_calls[0] = 0;
+		expect_own_fault(gone);
+		EXPECT_EQ(chain_calls[0], 0);
+		EXPECT(!fault_guard.copy(&byte, gone, 1));
+	}
+	guard_close();
+	REQUIRE(sigaction(SIGSEGV, NULL, &now) == 0);
+	EXPECT(now.sa_sigaction == own_handler);
+	sigaction(SIGSEGV, &was, NULL);
+	page_end(gone);
+}
+
+/* signal() gives and takes an address alone: the handler would be called without a siginfo. */
+TEST(test_vmm_04_a_handler_that_signal_puts_back_is_made_whole)
+{
+	uint8_t *gone = page_of(PROT_NONE), byte;
+	struct sigaction was, now;
+
+	install(own_handler, &was);
+	guard_open();
+	signal(SIGSEGV, signal(SIGSEGV, SIG_DFL));
+	renew();
+	expect_own_fault(gone);
+	EXPECT(!fault_guard.copy(&byte, gone, 1));
+	guard_close();
+	REQUIRE(sigaction(SIGSEGV, NULL, &now) == 0);
+	EXPECT(now.sa_sigaction == own_handler);
 	sigaction(SIGSEGV, &was, NULL);
 	page_end(gone);
 }
@@ -274,6 +343,7 @@ static int ended_by(void (*act)(uint8_t *gone), void (*action)(int))
 	if (child == 0) {
 		const struct rlimit no_core = { 0, 0 };
 
+		harness_in_child();
 		setrlimit(RLIMIT_CORE, &no_core);
 		signal(SIGSEGV, action);
 		guard_open();
@@ -302,4 +372,32 @@ TEST(test_vmm_04_without_a_handler_a_fault_ends_the_program)
 	EXPECT_EQ(ended_by(fault, SIG_IGN), SIGSEGV);
 	EXPECT_EQ(ended_by(send_to_itself, SIG_DFL), SIGSEGV);
 	EXPECT_EQ(ended_by(send_to_itself, SIG_IGN), 0);
+}
+
+/*
+ * Handlers beyond those that the guard can tell apart stay on top. Here they call the guard's, so
+ * accesses are guarded all the same.
+ */
+static void install_many(uint8_t *gone)
+{
+	struct sigaction a = { .sa_sigaction = chain_first, .sa_flags = SA_SIGINFO };
+	uint8_t byte;
+
+	install(own_handler, NULL);
+	renew();
+	install(chain_first, &chain_before[0]);
+	for (int i = 1; i < 20; i++) {
+		sigaddset(&a.sa_mask, i); /* another action each time */
+		REQUIRE(sigaction(SIGSEGV, &a, NULL) == 0);
+		renew();
+	}
+	expect_own_fault(gone);
+	chain_calls[0] = 0;
+	if (!fault_guard.copy(&byte, gone, 1))
+		abort();
+}
+
+TEST(test_vmm_04_any_number_of_handlers_comes_to_an_end)
+{
+	EXPECT_EQ(ended_by(install_many, SIG_DFL), SIGABRT);
 }
