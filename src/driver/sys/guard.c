@@ -51,6 +51,9 @@ enum { ENTRIES = 8 };
 static struct sigaction before[SIGNALS][ENTRIES];
 static int used[SIGNALS]; /* entries that have an action; guarded by the lock */
 
+/* Handlers that serve once (SA_RESETHAND) and have: the action is SIG_DFL until it is set anew. */
+static atomic_bool is_spent[SIGNALS][ENTRIES];
+
 /* ---- The handler ---------------------------------------------------------------------------- */
 
 static bool is_part(uintptr_t at, uintptr_t start, uint64_t length)
@@ -72,8 +75,6 @@ static void call_handler(const struct sigaction *a, int number, siginfo_t *info,
 
 	if (!(a->sa_flags & SA_NODEFER))
 		sigaddset(&mask, number);
-	if (a->sa_flags & SA_RESETHAND)
-		end_by_default(number);
 	pthread_sigmask(SIG_BLOCK, &mask, &was);
 	if (a->sa_flags & SA_SIGINFO)
 		a->sa_sigaction(number, info, context);
@@ -82,13 +83,29 @@ static void call_handler(const struct sigaction *a, int number, siginfo_t *info,
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
+static bool is_handler(const struct sigaction *a)
+{
+	return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN;
+}
+
+/* As the kernel does: of threads that fault at a time, one gets a handler that serves once. */
+static struct sigaction take_action(int i, int entry)
+{
+	struct sigaction a = before[i][entry];
+
+	if (is_handler(&a) && (a.sa_flags & SA_RESETHAND) &&
+	    atomic_exchange(&is_spent[i][entry], true))
+		a.sa_handler = SIG_DFL;
+	return a;
+}
+
 /* Not ours: as if this handler were not there. */
 static void pass_on(int entry, int number, siginfo_t *info, void *context)
 {
-	struct sigaction a = before[number == SIGBUS][entry];
+	struct sigaction a = take_action(number == SIGBUS, entry);
 	bool is_sent = info->si_code <= 0; /* by a process: what interrupted does not fault again */
 
-	if (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN) {
+	if (is_handler(&a)) {
 		call_handler(&a, number, info, context);
 		return;
 	}
@@ -195,6 +212,8 @@ static int entry_over(int i, const struct sigaction *a)
 		entry++;
 	if (entry == used[i] && entry < ENTRIES)
 		before[i][used[i]++] = *a;
+	if (entry < ENTRIES)
+		atomic_store(&is_spent[i][entry], false);
 	return entry;
 }
 
@@ -227,8 +246,12 @@ static void uninstall(int i)
 	if (sigaction(signals[i], NULL, &now) < 0)
 		return;
 	entry = entry_of(&now);
-	if (entry < ENTRIES)
-		(void)sigaction(signals[i], &before[i][entry], NULL);
+	if (entry == ENTRIES)
+		return;
+	now = before[i][entry];
+	if (atomic_load(&is_spent[i][entry]))
+		now.sa_handler = SIG_DFL;
+	(void)sigaction(signals[i], &now, NULL);
 }
 
 /* With the lock. */

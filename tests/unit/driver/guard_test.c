@@ -332,7 +332,7 @@ TEST(test_vmm_04_a_fault_of_another_address_within_an_access_is_the_programs)
 
 /* ---- No handler ----------------------------------------------------------------------------- */
 
-/* The signal that ends a child that does this. */
+/* The signal that ends a child that does this. After a good end it calls abort(). */
 static int ended_by(void (*act)(uint8_t *gone), void (*action)(int))
 {
 	uint8_t *gone = page_of(PROT_NONE);
@@ -400,4 +400,51 @@ static void install_many(uint8_t *gone)
 TEST(test_vmm_04_any_number_of_handlers_comes_to_an_end)
 {
 	EXPECT_EQ(ended_by(install_many, SIG_DFL), SIGABRT);
+}
+
+/* A handler that serves once is gone after that. The guard is not. */
+static void install_once(void)
+{
+	struct sigaction a = { .sa_sigaction = own_handler, .sa_flags = SA_SIGINFO | SA_RESETHAND };
+
+	REQUIRE(sigaction(SIGSEGV, &a, NULL) == 0);
+	renew();
+}
+
+static void access_after_once(uint8_t *gone)
+{
+	uint8_t byte;
+
+	for (int i = 0; i < 3; i++) {
+		install_once();
+		expect_own_fault(gone);
+		REQUIRE(!fault_guard.copy(&byte, gone, 1));
+	}
+	abort();
+}
+
+static void fault_after_once(uint8_t *gone)
+{
+	install_once();
+	expect_own_fault(gone);
+	if (sigsetjmp(own, 1) == 0)
+		fault(gone);
+}
+
+static void close_after_once(uint8_t *gone)
+{
+	struct sigaction now;
+
+	install_once();
+	expect_own_fault(gone);
+	guard_close();
+	REQUIRE(sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_handler == SIG_DFL);
+	abort();
+}
+
+TEST(test_vmm_04_a_handler_that_serves_once_leaves_the_guard)
+{
+	EXPECT_EQ(ended_by(access_after_once, SIG_IGN), SIGABRT);
+	EXPECT_EQ(ended_by(fault_after_once, SIG_IGN), SIGSEGV);
+	EXPECT_EQ(ended_by(close_after_once, SIG_IGN), SIGABRT);
 }
