@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -24,6 +25,15 @@ static _Thread_local struct access *volatile current __attribute__((tls_model("i
 
 /* Whether this thread lets the signals through: blocked, a fault would end the process. */
 static _Thread_local bool is_open __attribute__((tls_model("initial-exec")));
+
+/*
+ * The kernel puts memory below usual_end, unless a program asks for more. x86-64 does not say which
+ * address failed if it was none that can be mapped, and a sanitizer fails elsewhere: the kernel
+ * copies what is above. arm64 ignores the topmost byte of an address: above high_end nothing is
+ * accessed.
+ */
+static atomic_uint_fast64_t usual_end = UINT64_C(1) << 47;
+static const uint64_t high_end = UINT64_C(1) << 55;
 
 /* Accesses that were left because memory was missing. */
 static atomic_uint_fast64_t faults;
@@ -59,6 +69,15 @@ static atomic_bool is_spent[SIGNALS][ENTRIES];
 static bool is_part(uintptr_t at, uintptr_t start, uint64_t length)
 {
 	return at - start < length;
+}
+
+/* Whether the access met a missing page. */
+static bool is_missing(const struct access *a, const siginfo_t *info)
+{
+	uintptr_t at = (uintptr_t)info->si_addr;
+
+	return info->si_code > 0 &&
+	       (is_part(at, a->first, a->length) || is_part(at, a->second, a->length));
 }
 
 static void end_by_default(int number)
@@ -119,10 +138,8 @@ static void pass_on(int entry, int number, siginfo_t *info, void *context)
 static void on_fault(int entry, int number, siginfo_t *info, void *context)
 {
 	struct access *a = current;
-	uintptr_t at = (uintptr_t)info->si_addr;
 
-	if (a && info->si_code > 0 &&
-	    (is_part(at, a->first, a->length) || is_part(at, a->second, a->length))) {
+	if (a && is_missing(a, info)) {
 		current = NULL;
 		atomic_fetch_add(&faults, 1);
 		/* As a return would: a sanitizer blocks all signals while a handler runs. */
@@ -283,9 +300,19 @@ uint64_t guard_faults(void)
 	return atomic_load(&faults);
 }
 
+/* With the lock. The kernel puts the first thread's stack last, with the bytes of AT_RANDOM. */
+static void find_usual_end(void)
+{
+	uint64_t stack = getauxval(AT_RANDOM);
+
+	while (stack > atomic_load(&usual_end) && atomic_load(&usual_end) < high_end)
+		atomic_store(&usual_end, 2 * atomic_load(&usual_end));
+}
+
 void guard_open(void)
 {
 	pthread_mutex_lock(&lock);
+	find_usual_end();
 	users++;
 	install_all(clock_ns());
 	pthread_mutex_unlock(&lock);
@@ -357,11 +384,23 @@ static bool is_there(const void *bytes, uint64_t length)
 	return true;
 }
 
+static bool ends_above(const void *start, uint64_t length, uint64_t limit)
+{
+	return length > limit || (uintptr_t)start > limit - length;
+}
+
+static bool is_unusual(const void *start, uint64_t length)
+{
+	return is_by_kernel || ends_above(start, length, atomic_load(&usual_end));
+}
+
 static bool guard_copy(void *to, const void *from, uint64_t length)
 {
 	struct access a;
 
-	if (is_by_kernel)
+	if (ends_above(to, length, high_end) || ends_above(from, length, high_end))
+		return false;
+	if (is_unusual(to, length) || is_unusual(from, length))
 		return copy_by_kernel(to, from, length);
 	a.first = (uintptr_t)to;
 	a.second = (uintptr_t)from;
@@ -378,7 +417,8 @@ static bool guard_run(const void *bytes, uint64_t length, void (*work)(void *), 
 {
 	struct access a;
 
-	if (is_by_kernel && !is_there(bytes, length))
+	if (ends_above(bytes, length, high_end) ||
+	    (is_unusual(bytes, length) && !is_there(bytes, length)))
 		return false;
 	a.first = a.second = (uintptr_t)bytes;
 	a.length = length;

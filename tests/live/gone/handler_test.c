@@ -8,11 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "live/roce/roce_way.h"
-#include "live/verbs_fixture.h"
+#include "live/gone/ends.h"
 #include "own_network.h"
-
-enum transport { OVER_TCP, OVER_UDP, IN_PROCESS };
 
 /* The thread that works for the adapters. */
 enum worker { OF_WEFT, THAT_SERVES, THAT_POLLS, THAT_DRIVES };
@@ -21,34 +18,6 @@ static struct tcp_end near, far;
 static struct weft_pd *owner; /* of the memory: of the far end, or of the near one */
 static uint8_t *memory;
 static uint32_t tag;
-
-static void ends_open(enum transport transport)
-{
-	tcp_end_open(&near);
-	if (transport == IN_PROCESS) {
-		far = near;
-		node_open(near.adapter, &far.node, NULL);
-		nodes_connect(&near.node, &far.node);
-		return;
-	}
-	tcp_end_open(&far);
-	if (transport == OVER_TCP) {
-		tcp_ends_connect(&near, &far, NULL);
-		return;
-	}
-	tcp_end_open_roce(&near);
-	tcp_end_open_roce(&far);
-	roce_start_both(near.node.qp, far.node.qp);
-}
-
-static void ends_close(enum transport transport)
-{
-	if (transport == IN_PROCESS)
-		node_close(&far.node, NULL);
-	else
-		tcp_end_close(&far);
-	tcp_end_close(&near);
-}
 
 static void memory_open(void)
 {
@@ -113,7 +82,7 @@ static void expect_noticed(enum transport transport, enum worker worker, bool is
 	struct weft_send_wr wr;
 	struct weft_sge s;
 
-	ends_open(transport);
+	ends_open(transport, &near, &far);
 	owner = is_far ? far.node.pd : near.node.pd;
 	memory_open();
 	if (worker == THAT_DRIVES) {
@@ -136,7 +105,7 @@ static void expect_noticed(enum transport transport, enum worker worker, bool is
 	if (worker == THAT_SERVES)
 		serve(false);
 	memory_close();
-	ends_close(transport);
+	ends_close(transport, &near, &far);
 	sigaction(SIGSEGV, &was, NULL);
 }
 

@@ -84,6 +84,50 @@ TEST(test_vmm_04_a_call_that_meets_a_missing_page_is_left)
 	page_end(there);
 }
 
+static bool has_run;
+
+static void note_run(void *argument)
+{
+	(void)argument;
+	has_run = true;
+}
+
+/* What no process can have mapped. x86-64 does not say at which address such an access failed. */
+TEST(test_vmm_04_an_address_that_no_process_has_is_missing)
+{
+	static const uint64_t starts[] = {
+		(UINT64_C(1) << 47) - 1, /* one byte below what is canonical */
+		UINT64_C(0x900000000000),     (UINT64_C(1) << 55) - 64, (UINT64_C(1) << 56) - 64,
+		UINT64_C(0xdead000000000000), UINT64_MAX - 64,		UINT64_MAX,
+	};
+	uint8_t bytes[64];
+
+	guard_open();
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		void *at = (void *)(uintptr_t)starts[i]; /* NOLINT: none that can be had */
+
+		EXPECT(!fault_guard.copy(bytes, at, sizeof(bytes)));
+		EXPECT(!fault_guard.copy(at, bytes, sizeof(bytes)));
+		EXPECT(!fault_guard.run(at, sizeof(bytes), write_to, at));
+	}
+	guard_close();
+}
+
+/* arm64 ignores the topmost byte of an address: there, such an access could go well. */
+TEST(test_vmm_04_an_address_with_a_topmost_byte_is_not_accessed)
+{
+	uint8_t byte = 1, copy = 0;
+	uint64_t high = UINT64_C(0x5a) << 56;
+
+	guard_open();
+	has_run = false;
+	EXPECT(!fault_guard.run((void *)((uintptr_t)&byte | high), 1, note_run, NULL));
+	EXPECT(!has_run);
+	EXPECT(!fault_guard.copy(&copy, (void *)((uintptr_t)&byte | high), 1));
+	EXPECT_EQ(copy, 0);
+	guard_close();
+}
+
 /* A program blocks all signals in its worker threads: a fault would then end the process. */
 static void *blocked_run(void *argument)
 {
@@ -327,6 +371,31 @@ TEST(test_vmm_04_a_fault_of_another_address_within_an_access_is_the_programs)
 	signal(SIGUSR1, SIG_DFL);
 	sigaction(SIGSEGV, &was, NULL);
 	page_end(gone);
+	page_end(there);
+}
+
+/* An access that x86-64 reports without its address. */
+static void interrupt_nowhere(int number)
+{
+	(void)number;
+	*(volatile uint8_t *)(uintptr_t)UINT64_C(0xdead000000000000) = 1;
+}
+
+TEST(test_vmm_04_a_fault_without_an_address_within_an_access_is_the_programs)
+{
+	uint8_t *there = page_of(PROT_READ | PROT_WRITE);
+	struct sigaction was;
+
+	install(own_handler, &was);
+	signal(SIGUSR1, interrupt_nowhere);
+	guard_open();
+	own_calls = 0;
+	if (sigsetjmp(own, 1) == 0)
+		fault_guard.run(there, 1, raise_in, NULL);
+	EXPECT_EQ(own_calls, 1);
+	guard_close();
+	signal(SIGUSR1, SIG_DFL);
+	sigaction(SIGSEGV, &was, NULL);
 	page_end(there);
 }
 
