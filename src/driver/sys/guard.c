@@ -19,7 +19,13 @@ struct access {
 	jmp_buf missing;
 	uintptr_t first, second; /* two ranges, */
 	uint64_t length;	 /* each of that length */
+	/* Of the thread when it was left; written by the handler. */
+	sigset_t mask;
+	stack_t stack;
 };
+
+/* The kernel's SS_AUTODISARM, whose header cannot be included beside the library's. */
+enum { STACK_DISARMS = INT32_MIN };
 
 static _Thread_local struct access *volatile current __attribute__((tls_model("initial-exec")));
 
@@ -142,8 +148,8 @@ static void on_fault(int entry, int number, siginfo_t *info, void *context)
 	if (a && is_missing(a, info)) {
 		current = NULL;
 		atomic_fetch_add(&faults, 1);
-		/* As a return would: a sanitizer blocks all signals while a handler runs. */
-		pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
+		a->mask = ((const ucontext_t *)context)->uc_sigmask;
+		a->stack = ((const ucontext_t *)context)->uc_stack;
 		longjmp(a->missing, 1);
 	}
 	/* The program's handler may never return. */
@@ -356,6 +362,18 @@ static void end(void)
 	current = NULL;
 }
 
+/*
+ * What a return of the handler would do. A sanitizer blocks all signals while a handler runs. The
+ * kernel takes the alternate stack away if the program has asked for that; it comes back here, when
+ * the handler no longer runs on it.
+ */
+static void recover(const struct access *a)
+{
+	if (a->stack.ss_flags & STACK_DISARMS)
+		(void)sigaltstack(&a->stack, NULL);
+	pthread_sigmask(SIG_SETMASK, &a->mask, NULL);
+}
+
 /* The thread sanitizer cannot be left by a jump: with it, the kernel copies. */
 static const bool is_by_kernel = WEFT_CALLS_LIBRARY;
 
@@ -405,8 +423,10 @@ static bool guard_copy(void *to, const void *from, uint64_t length)
 	a.first = (uintptr_t)to;
 	a.second = (uintptr_t)from;
 	a.length = length;
-	if (setjmp(a.missing))
+	if (setjmp(a.missing)) {
+		recover(&a);
 		return false;
+	}
 	begin(&a);
 	memmove(to, from, length);
 	end();
@@ -422,8 +442,10 @@ static bool guard_run(const void *bytes, uint64_t length, void (*work)(void *), 
 		return false;
 	a.first = a.second = (uintptr_t)bytes;
 	a.length = length;
-	if (setjmp(a.missing))
+	if (setjmp(a.missing)) {
+		recover(&a);
 		return false;
+	}
 	begin(&a);
 	work(argument);
 	end();

@@ -128,6 +128,30 @@ TEST(test_vmm_04_an_address_with_a_topmost_byte_is_not_accessed)
 	guard_close();
 }
 
+/* Of an alternate stack that the kernel takes away while a handler runs (SS_AUTODISARM). */
+TEST(test_vmm_04_an_alternate_stack_is_there_after_an_access_that_failed)
+{
+	enum { STACK_BYTES = 64 * 1024, DISARM = INT32_MIN };
+	uint8_t *gone = page_of(PROT_NONE), byte;
+	stack_t stack = { .ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES }, now;
+	const stack_t none = { .ss_flags = SS_DISABLE };
+
+	REQUIRE(stack.ss_sp);
+	stack.ss_flags = DISARM;
+	REQUIRE(sigaltstack(&stack, NULL) == 0);
+	guard_open();
+	for (int i = 0; i < 3; i++) {
+		EXPECT(!fault_guard.copy(&byte, gone, 1));
+		REQUIRE(sigaltstack(NULL, &now) == 0);
+		EXPECT(now.ss_sp == stack.ss_sp && now.ss_size == STACK_BYTES);
+		EXPECT_EQ(now.ss_flags, stack.ss_flags);
+	}
+	guard_close();
+	REQUIRE(sigaltstack(&none, NULL) == 0);
+	free(stack.ss_sp);
+	page_end(gone);
+}
+
 /* A program blocks all signals in its worker threads: a fault would then end the process. */
 static void *blocked_run(void *argument)
 {
