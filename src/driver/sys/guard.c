@@ -62,7 +62,7 @@ enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
  * entry keeps its action for good. A handler reads it without the lock: it was written before the
  * entry was installed.
  */
-enum { ENTRIES = 8 };
+enum { ENTRIES = 16 };
 
 static struct sigaction before[SIGNALS][ENTRIES];
 static int used[SIGNALS]; /* entries that have an action; guarded by the lock */
@@ -198,8 +198,49 @@ static void entry_7(int number, siginfo_t *info, void *context)
 	on_fault(7, number, info, context);
 }
 
+static void entry_8(int number, siginfo_t *info, void *context)
+{
+	on_fault(8, number, info, context);
+}
+
+static void entry_9(int number, siginfo_t *info, void *context)
+{
+	on_fault(9, number, info, context);
+}
+
+static void entry_10(int number, siginfo_t *info, void *context)
+{
+	on_fault(10, number, info, context);
+}
+
+static void entry_11(int number, siginfo_t *info, void *context)
+{
+	on_fault(11, number, info, context);
+}
+
+static void entry_12(int number, siginfo_t *info, void *context)
+{
+	on_fault(12, number, info, context);
+}
+
+static void entry_13(int number, siginfo_t *info, void *context)
+{
+	on_fault(13, number, info, context);
+}
+
+static void entry_14(int number, siginfo_t *info, void *context)
+{
+	on_fault(14, number, info, context);
+}
+
+static void entry_15(int number, siginfo_t *info, void *context)
+{
+	on_fault(15, number, info, context);
+}
+
 static void (*const entries[ENTRIES])(int, siginfo_t *, void *) = {
-	entry_0, entry_1, entry_2, entry_3, entry_4, entry_5, entry_6, entry_7,
+	entry_0, entry_1, entry_2,  entry_3,  entry_4,	entry_5,  entry_6,  entry_7,
+	entry_8, entry_9, entry_10, entry_11, entry_12, entry_13, entry_14, entry_15,
 };
 
 /* ---- Its installation ----------------------------------------------------------------------- */
@@ -221,6 +262,8 @@ static bool is_same(const struct sigaction *a, const struct sigaction *b)
 {
 	bool is_same = a->sa_handler == b->sa_handler && a->sa_flags == b->sa_flags;
 
+	if (!is_handler(a))
+		return a->sa_handler == b->sa_handler;
 	for (int number = 1; is_same && number < NSIG; number++)
 		is_same = sigismember(&a->sa_mask, number) == sigismember(&b->sa_mask, number);
 	return is_same;
