@@ -107,7 +107,7 @@ static enum weft_reason check_mappings(const struct mem_grant *g, const struct m
 
 	if (r != WEFT_OK || is_later || a->is_ahead || !a->can_wait || !g->space->pager)
 		return r;
-	switch (mem_space_presence(g->space, g->origin, g->length, is_written(a))) {
+	switch (mem_space_presence(g->space, g->origin, g->length, is_written(a), a->qp)) {
 	case MEM_HERE:
 		return WEFT_OK;
 	case MEM_AWAY:

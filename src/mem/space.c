@@ -258,7 +258,7 @@ enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint
 }
 
 enum mem_presence mem_space_presence(const struct weft_space *s, uint64_t addr, uint64_t length,
-				     bool is_written)
+				     bool is_written, uint32_t qp)
 {
 	enum mem_presence presence = MEM_HERE;
 	uint64_t real, run;
@@ -269,7 +269,7 @@ enum mem_presence mem_space_presence(const struct weft_space *s, uint64_t addr, 
 
 		if (mem_space_translate(s, addr + done, length - done, &real, &run) != WEFT_OK)
 			return MEM_NOWHERE;
-		part = s->pager->ask(s->pager->context, real, run, is_written);
+		part = s->pager->ask(s->pager->context, real, run, is_written, qp);
 		presence = part != MEM_HERE ? part : presence;
 	}
 	return presence;

@@ -39,7 +39,9 @@ enum mem_presence {
 
 /* The default handler of page faults (VMM-10). Provided by the owner of the adapter. */
 struct mem_pager {
-	enum mem_presence (*ask)(void *context, uint64_t addr, uint64_t length, bool is_written);
+	/* qp: the number of the queue pair that will ask again; 0: none waits for the pages. */
+	enum mem_presence (*ask)(void *context, uint64_t addr, uint64_t length, bool is_written,
+				 uint32_t qp);
 	void *context;
 };
 
@@ -86,7 +88,7 @@ enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint
 
 /* Whether the pages of a range, which all has mappings, are in memory: see struct mem_pager. */
 enum mem_presence mem_space_presence(const struct weft_space *s, uint64_t addr, uint64_t length,
-				     bool is_written);
+				     bool is_written, uint32_t qp);
 
 /* The first address of the range without a page; there must be one. */
 uint64_t mem_space_fault(const struct weft_space *s, uint64_t addr, uint64_t length);

@@ -231,8 +231,10 @@ static struct {
 	uint32_t asked, away_at;
 } flaky;
 
-static enum mem_presence flaky_ask(void *context, uint64_t addr, uint64_t length, bool is_written)
+static enum mem_presence flaky_ask(void *context, uint64_t addr, uint64_t length, bool is_written,
+				   uint32_t qp)
 {
+	(void)qp;
 	(void)context;
 	(void)addr;
 	(void)length;

@@ -201,6 +201,7 @@ enum weft_reason weft_qp_destroy(struct weft_qp *qp)
 	(void)adapter_now_ns(a); /* the time that closing may take begins */
 	if (qp->link)
 		link_qp_gone(qp->link);
+	pager_forget_qp(a, qp->number);
 	qp_destroy(qp);
 	adapter_leave_working(a);
 	return WEFT_OK;
@@ -228,6 +229,8 @@ enum weft_reason weft_qp_modify(struct weft_qp *qp, const struct weft_qp_attr *a
 	if (r == WEFT_OK && qp->link && (fields & WEFT_QP_STATE) &&
 	    (attr->state == WEFT_QPS_RESET || attr->state == WEFT_QPS_ERROR))
 		link_qp_moved(qp->link, attr->state == WEFT_QPS_RESET);
+	if (r == WEFT_OK && (fields & WEFT_QP_STATE) && attr->state == WEFT_QPS_RESET)
+		pager_forget_qp(a, qp->number);
 	adapter_leave_working(a);
 	return r;
 }

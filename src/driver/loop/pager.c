@@ -22,7 +22,9 @@ static bool bring_singly(const struct page_range *range, struct page_range *fail
 {
 	uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE), end = range->addr + range->length;
 
-	*failing = (struct page_range){ range->addr & ~(size - 1), size, range->is_written };
+	*failing = *range;
+	failing->addr &= ~(size - 1);
+	failing->length = size;
 	for (; failing->addr < end; failing->addr += size) {
 		if (!pages_are_there(failing->addr, size, range->is_written))
 			return false;
@@ -53,6 +55,7 @@ static void *pager_run(void *argument)
 		is_there = pages_are_there(range.addr, range.length, range.is_written) ||
 			   bring_singly(&range, &failing);
 		pthread_mutex_lock(&a->lock);
+		failing.qp = p->wanted[p->first].qp; /* which may have ended meanwhile */
 		p->first = (p->first + 1) % PAGER_WANTED_MAX;
 		p->count--;
 		if (!is_there)
@@ -106,6 +109,20 @@ void pager_abandon(struct weft_adapter *a)
 	a->pager.count = 0;
 }
 
+void pager_forget_qp(struct weft_adapter *a, uint32_t qp)
+{
+	struct pager *p = &a->pager;
+
+	for (uint32_t i = 0; i < PAGER_WANTED_MAX; i++) {
+		if (p->wanted[i].qp == qp)
+			p->wanted[i].qp = 0;
+	}
+	for (uint32_t i = 0; i < PAGER_FAILED_MAX; i++) {
+		if (p->failed[i].qp == qp)
+			p->failed[i].qp = 0;
+	}
+}
+
 void pager_forget_failures(struct weft_adapter *a)
 {
 	a->pager.failed_count = 0;
@@ -115,7 +132,7 @@ void pager_forget_failures(struct weft_adapter *a)
 
 static bool is_failed(const struct page_range *page, const struct page_range *range)
 {
-	return page->addr < range->addr + range->length &&
+	return page->qp == range->qp && page->addr < range->addr + range->length &&
 	       range->addr < page->addr + page->length && (range->is_written || !page->is_written);
 }
 
@@ -124,9 +141,11 @@ static bool take_failure(struct pager *p, const struct page_range *range)
 {
 	uint32_t count = p->failed_count < PAGER_FAILED_MAX ? p->failed_count : PAGER_FAILED_MAX;
 
+	if (range->qp == 0) /* a prefetch: only an access is denied */
+		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		if (is_failed(&p->failed[i], range)) {
-			p->failed[i].length = 0;
+			p->failed[i].qp = 0;
 			return true;
 		}
 	}
@@ -145,13 +164,15 @@ static void want(struct pager *p, const struct page_range *range)
 	pthread_cond_signal(&p->wake);
 }
 
-static enum mem_presence pager_ask(void *context, uint64_t addr, uint64_t length, bool is_written)
+static enum mem_presence pager_ask(void *context, uint64_t addr, uint64_t length, bool is_written,
+				   uint32_t qp)
 {
 	struct weft_adapter *a = context;
-	const struct page_range range = { addr, length, is_written };
+	const struct page_range range = { addr, length, is_written, qp };
 
 	switch (pages_look(addr, length)) {
 	case PAGES_RESIDENT:
+		(void)take_failure(&a->pager, &range); /* undone meanwhile */
 		return MEM_HERE;
 	case PAGES_UNMAPPED:
 		return MEM_NOWHERE;

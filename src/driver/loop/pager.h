@@ -21,6 +21,7 @@ enum { PAGER_WANTED_MAX = 64, PAGER_FAILED_MAX = 16 };
 struct page_range {
 	uint64_t addr, length;
 	bool is_written;
+	uint32_t qp; /* the queue pair that waits for the pages; 0: none */
 };
 
 /* Guarded by the adapter's lock. */
@@ -33,8 +34,9 @@ struct pager {
 	struct page_range wanted[PAGER_WANTED_MAX];
 	uint32_t first, count;
 	/*
-	 * The pages that could not be brought in lately, a ring: each denies one access, and is
-	 * forgotten (its length is 0). So are all when the program changes a space.
+	 * The pages that could not be brought in lately, a ring: each denies one access of the
+	 * queue pair that waited for it, and is forgotten (its qp is 0). So are all when the
+	 * program changes a space, and those of a queue pair that ends.
 	 */
 	struct page_range failed[PAGER_FAILED_MAX];
 	uint32_t failed_count;
@@ -48,6 +50,9 @@ void pager_stop(struct weft_adapter *a);
 
 /* In a child: the thread is the parent's. */
 void pager_abandon(struct weft_adapter *a);
+
+/* The queue pair is reset or destroyed: it waits for no pages, and its number may return. */
+void pager_forget_qp(struct weft_adapter *a, uint32_t qp);
 
 /* The program has changed a space: what failed before may succeed now. */
 void pager_forget_failures(struct weft_adapter *a);

@@ -10,11 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "driver/loop/adapter_lock.h"
 #include "live/roce/roce_way.h"
 #include "live/space/live_space.h"
+#include "lone_pages.h"
 #include "own_network.h"
 
 enum { BYTES = 1 << 16, PART = 10000 };
@@ -217,4 +220,131 @@ TEST(test_vmm_09_only_who_needs_the_page_waits_over_udp)
 	if (why_not)
 		SKIP(why_not);
 	run_all(OVER_UDP);
+}
+
+/* ---- Pages that cannot be had ---------------------------------------------------------------- */
+
+static enum mem_presence pager_answer(struct weft_adapter *a, const uint8_t *page, uint32_t qp)
+{
+	const struct mem_pager *pager = &a->pager.for_core;
+	enum mem_presence presence;
+
+	adapter_enter(a);
+	presence = pager->ask(pager->context, (uintptr_t)page, 1, false, qp);
+	adapter_leave(a);
+	return presence;
+}
+
+static void pager_await(struct weft_adapter *a)
+{
+	uint64_t end_ns = thread_now_ns() + PATIENCE_NS;
+	uint32_t count = 1;
+
+	while (count > 0) {
+		REQUIRE(thread_now_ns() < end_ns);
+		adapter_enter(a);
+		count = a->pager.count;
+		adapter_leave(a);
+	}
+}
+
+/* Asks for a page that cannot be had, and waits until the pager has seen that. */
+static void pager_fail(struct weft_adapter *a, const uint8_t *page, uint32_t qp)
+{
+	REQUIRE(pager_answer(a, page, qp) == MEM_AWAY);
+	pager_await(a);
+}
+
+/* A page may be good by the time that another queue pair asks for it. */
+TEST(test_vmm_04_only_the_queue_pair_that_waited_is_denied)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *bad = lone_pages(page);
+	struct side s = { 0 };
+	uint32_t qp;
+
+	side_open(&s, OVER_TCP, BYTES, WEFT_RC);
+	qp = weft_qp_number(s.end.node.qp);
+	REQUIRE(mprotect(bad, page, PROT_NONE) == 0);
+	pager_fail(s.end.adapter, bad, qp);
+	pager_fail(s.end.adapter, bad, qp + 1);
+	EXPECT_EQ(pager_answer(s.end.adapter, bad, qp + 1), MEM_NOWHERE);
+	EXPECT_EQ(pager_answer(s.end.adapter, bad, qp), MEM_NOWHERE);
+	/* No queue pair waits for a prefetch, which may be tried again. */
+	pager_fail(s.end.adapter, bad, 0);
+	pager_fail(s.end.adapter, bad, 0);
+	/* Told once: it may be good now. */
+	pager_fail(s.end.adapter, bad, qp);
+	/* A queue pair that begins anew has not waited, nor has another of its number. */
+	MUST(weft_qp_modify(s.end.node.qp, &(struct weft_qp_attr){ .state = WEFT_QPS_RESET },
+			    WEFT_QP_STATE));
+	pager_fail(s.end.adapter, bad, qp);
+	MUST(weft_qp_destroy(s.end.node.qp));
+	pager_fail(s.end.adapter, bad, qp);
+	MUST(weft_qp_create(
+		s.end.node.pd,
+		&(struct weft_qp_options){ .send_cq = s.end.node.cq, .recv_cq = s.end.node.cq },
+		&s.end.node.qp));
+	side_close(&s);
+	munmap(bad, page);
+}
+
+TEST(test_vmm_04_failure_that_was_undone_is_forgotten)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *bad = lone_pages(page);
+	struct side s = { 0 };
+	uint32_t qp;
+
+	side_open(&s, OVER_TCP, BYTES, WEFT_RC);
+	qp = weft_qp_number(s.end.node.qp);
+	REQUIRE(mprotect(bad, page, PROT_NONE) == 0);
+	pager_fail(s.end.adapter, bad, qp);
+	REQUIRE(mprotect(bad, page, PROT_READ | PROT_WRITE) == 0);
+	bad[0] = 1;
+	EXPECT_EQ(pager_answer(s.end.adapter, bad, qp), MEM_HERE);
+	REQUIRE(madvise(bad, page, MADV_DONTNEED) == 0);
+	EXPECT_EQ(pager_answer(s.end.adapter, bad, qp), MEM_AWAY);
+	side_close(&s);
+	munmap(bad, page);
+}
+
+/* It ends while the kernel looks for its page. */
+static void end_while_paging(struct side *s, int fd)
+{
+	const uint32_t qp = weft_qp_number(s->end.node.qp);
+	struct weft_adapter *a = s->end.adapter;
+	uint8_t *page = s->end.node.memory;
+	struct uffdio_range range = { (uintptr_t)page, (uint64_t)sysconf(_SC_PAGESIZE) };
+	uint64_t addr;
+
+	REQUIRE(pager_answer(a, page, qp) == MEM_AWAY);
+	REQUIRE(slow_is_asked(fd, (int)(PATIENCE_NS / 1000000), &addr));
+	adapter_enter(a);
+	pager_forget_qp(a, qp);
+	adapter_leave(a);
+	REQUIRE(mprotect(page, range.len, PROT_NONE) == 0);
+	REQUIRE(ioctl(fd, UFFDIO_WAKE, &range) == 0);
+	pager_await(a);
+	EXPECT_EQ(pager_answer(a, page, qp), MEM_AWAY);
+	pager_await(a);
+	REQUIRE(mprotect(page, range.len, PROT_READ | PROT_WRITE) == 0);
+}
+
+TEST(test_vmm_04_failure_for_a_queue_pair_that_ended_is_not_kept)
+{
+	struct side s = { 0 };
+	int fd;
+
+	REQUIRE(setenv("WEFT_NOTICES", "off", 1) == 0);
+	side_open(&s, OVER_TCP, BYTES, WEFT_RC);
+	fd = slow_open(&s);
+	if (fd >= 0) {
+		end_while_paging(&s, fd);
+		close(fd);
+	}
+	side_close(&s);
+	unsetenv("WEFT_NOTICES");
+	if (fd < 0)
+		SKIP("no userfaultfd");
 }

@@ -470,6 +470,95 @@ TEST(test_vmm_03_vmm_04_segment_without_memory_is_refused_over_udp)
 	segment_without_memory(OVER_UDP, protect_it);
 }
 
+/* The far side has memory of BYTES, registered, of which the second page may not be used. */
+static uint8_t *open_with_bad_page(struct live_pair *p, enum way way, uint32_t *tag)
+{
+	uint8_t *at = lone_pages(BYTES);
+	const struct weft_region_options o = { .addr = addr_of(at),
+					       .length = BYTES,
+					       .rights = ALL_RIGHTS };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	live_pair_open(p, way, BYTES);
+	MUST(weft_space_map(p->far.space, o.addr, BYTES, o.addr));
+	MUST(weft_region_register(p->far.end.node.pd, &o, tag));
+	memset(at, LATER, page);
+	REQUIRE(mprotect(at + page, page, PROT_NONE) == 0);
+	return at;
+}
+
+static void close_with_bad_page(struct live_pair *p, uint8_t *at, uint32_t tag)
+{
+	MUST(weft_region_deregister(p->far.end.node.pd, tag));
+	live_pair_close(p);
+	munmap(at, BYTES);
+}
+
+/* VMM-04: the failing page lies within the range, which begins before it. */
+static void page_is_made_good(enum way way)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	static struct live_pair p;
+	uint32_t tag;
+	uint8_t *at = open_with_bad_page(&p, way, &tag);
+
+	EXPECT_EQ(ask(&p, WEFT_OP_READ, addr_of(at) + page - PART / 2, tag).status,
+		  WEFT_ERR_REMOTE_ACCESS);
+	MUST_EQ(tcp_end_await(&p.far.end, WEFT_EVENT_QP_REFUSED), WEFT_R_SPACE_MAPPING);
+	REQUIRE(mprotect(at + page, page, PROT_READ | PROT_WRITE) == 0);
+	live_pair_connect_anew(&p);
+	EXPECT_EQ(pages_in_memory(at + page, page), 0);
+	EXPECT_EQ(ask(&p, WEFT_OP_READ, addr_of(at) + page - PART / 2, tag).status, WEFT_SUCCESS);
+	close_with_bad_page(&p, at, tag);
+}
+
+TEST(test_vmm_04_page_that_is_made_good_is_used_over_tcp)
+{
+	page_is_made_good(OVER_TCP);
+}
+
+TEST(test_vmm_04_page_that_is_made_good_is_used_over_udp)
+{
+	const char *why_not = own_network_enter();
+
+	if (why_not)
+		SKIP(why_not);
+	page_is_made_good(OVER_UDP);
+}
+
+static void prefetch_fails(enum way way)
+{
+	uint64_t end_ns = thread_now_ns() + PATIENCE_NS, page = (uint64_t)sysconf(_SC_PAGESIZE);
+	static struct live_pair p;
+	uint32_t tag;
+	uint8_t *at = open_with_bad_page(&p, way, &tag);
+	struct weft_sge bad = { addr_of(at) + page, 64, tag }, good = bad;
+
+	good.addr += page;
+	MUST(weft_region_prefetch(p.far.end.node.pd, &bad, WEFT_LOCAL_READ));
+	MUST(weft_region_prefetch(p.far.end.node.pd, &good, WEFT_LOCAL_READ));
+	/* The pager takes them in order: when the second page is here, the first has failed. */
+	while (pages_in_memory(at + 2 * page, page) == 0)
+		REQUIRE(thread_now_ns() < end_ns);
+	REQUIRE(mprotect(at + page, page, PROT_READ | PROT_WRITE) == 0);
+	EXPECT_EQ(ask(&p, WEFT_OP_READ, addr_of(at) + page, tag).status, WEFT_SUCCESS);
+	close_with_bad_page(&p, at, tag);
+}
+
+TEST(test_vmm_09_failed_prefetch_denies_no_access_over_tcp)
+{
+	prefetch_fails(OVER_TCP);
+}
+
+TEST(test_vmm_09_failed_prefetch_denies_no_access_over_udp)
+{
+	const char *why_not = own_network_enter();
+
+	if (why_not)
+		SKIP(why_not);
+	prefetch_fails(OVER_UDP);
+}
+
 /* Whether the kernel tells this process of unmapped memory. */
 static bool is_kernel_telling(void)
 {

@@ -2,7 +2,7 @@
 /* Spaces over the process: the segment table is the space's, the page table the kernel's. */
 #include "mem_fixture.h"
 
-enum { EFFECTIVE = 0x7000, SEGMENT = 3000, PROCESS_LOW = 4096 };
+enum { EFFECTIVE = 0x7000, SEGMENT = 3000, PROCESS_LOW = 4096, ASKING_QP = 12 };
 
 static struct gate g;
 
@@ -17,15 +17,18 @@ static struct {
 	uint32_t count;
 	uint64_t addr, length; /* of the last question */
 	bool is_written;
+	uint32_t qp;
 } asked;
 
-static enum mem_presence answer(void *context, uint64_t addr, uint64_t length, bool is_written)
+static enum mem_presence answer(void *context, uint64_t addr, uint64_t length, bool is_written,
+				uint32_t qp)
 {
 	REQUIRE(context == &asked);
 	asked.count++;
 	asked.addr = addr;
 	asked.length = length;
 	asked.is_written = is_written;
+	asked.qp = qp;
 	return asked.answer;
 }
 
@@ -58,6 +61,7 @@ static struct mem_access ask_for(enum mem_kind kind, uint32_t tag, uint64_t offs
 		.length = length,
 		.tag = tag,
 		.pd = PD_OWN,
+		.qp = ASKING_QP,
 		.kind = kind,
 		.can_wait = true,
 	};
@@ -139,6 +143,7 @@ TEST(test_vmm_02d_vmm_08_pages_are_asked_for_as_they_are_used)
 		EXPECT_EQ(asked.addr, gate_addr(&g, GATE_PAGE + 64));
 		EXPECT_EQ(asked.length, 8);
 		EXPECT_EQ(asked.is_written, is_written[kind]);
+		EXPECT_EQ(asked.qp, ASKING_QP);
 	}
 	asked.count = 0;
 	EXPECT_EQ(gate_check(&g, ask_for(MEM_REMOTE_READ, tag, SEGMENT - 4, 8)), WEFT_OK);
