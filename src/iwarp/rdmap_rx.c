@@ -256,6 +256,17 @@ static struct stretch sink_stretch(struct send_wqe *wqe)
 }
 
 /*
+ * Its region, or the mapping below, went while the response was on its way. The Read ends by that;
+ * the peer is told what its response met.
+ */
+static enum rx_result refuse_sink(struct iwarp_stream *s, enum weft_reason r)
+{
+	readq_answered(s, &(struct outcome){ .status = WEFT_ERR_LOCAL_ACCESS,
+					     .reason = WEFT_R_SINK_GONE });
+	return refuse_access(s, r);
+}
+
+/*
  * RFC 5040 section 5.4: responses come in the order of the requests and name their sink. In a
  * response of no bytes Linux names none.
  */
@@ -282,7 +293,7 @@ static enum rx_result open_response(struct iwarp_stream *s)
 	r = list_check(s->qp, &all);
 	if (r == WEFT_R_MEMORY_GONE)
 		return rdmap_rx_gone(s, r);
-	return r == WEFT_OK ? RX_OK : refuse_access(s, r);
+	return r == WEFT_OK ? RX_OK : refuse_sink(s, r);
 }
 
 enum rx_result rdmap_rx_open(struct iwarp_stream *s, uint64_t now_ns)

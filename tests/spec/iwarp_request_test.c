@@ -332,7 +332,7 @@ TEST(test_iwarp_09a_sink_is_gone)
 			peer_response(b, tag, addr_of(b, 0), payload, sizes[i]);
 			expect_refused(b, &(struct stream_end){
 						  WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
-			expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+			expect_completion(b, 1, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SINK_GONE);
 		}
 	}
 }
