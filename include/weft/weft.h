@@ -200,7 +200,9 @@ enum weft_reason weft_region_share(struct weft_pd *pd, uint32_t tag,
 
 /*
  * Lets an existing region's tag name other memory, with other rights or in another domain (new_pd,
- * which may be the same), at once. Not with page lists; WEFT_R_REGION_HAS_WINDOWS as below.
+ * which may be the same), at once. Not with page lists; WEFT_R_REGION_HAS_WINDOWS as below. With
+ * a length of 0 the memory stays, so that what has gone of it stays refused: of the options only va
+ * (0: as before), is_zero_based, is_one_touch and rights count.
  */
 enum weft_reason weft_region_change(struct weft_pd *pd, uint32_t tag, struct weft_pd *new_pd,
 				    const struct weft_region_options *options);

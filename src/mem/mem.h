@@ -132,7 +132,10 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 				  const struct weft_region_options *options, uint32_t *shared_tag);
 enum weft_reason mem_region_deregister(struct mem_table *t, uint32_t pd, uint32_t tag);
 
-/* Changes the memory or the domain of a region under the same tag. Only for ordinary memory. */
+/*
+ * Changes the memory or the domain of a region under the same tag. Only for ordinary memory. A
+ * length of 0 keeps the memory: see weft_region_change().
+ */
 enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t tag,
 				   const struct mem_owner *owner,
 				   const struct weft_region_options *options);

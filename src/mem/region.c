@@ -93,20 +93,27 @@ static enum weft_reason plan_make(struct mem_table *t, const struct mem_owner *o
 	return r == WEFT_OK ? WEFT_OK : WEFT_R_REG_SPACE;
 }
 
+/* All but the memory, which the entry has. */
+static void region_name(struct mem_entry *e, const struct region_plan *plan,
+			const struct weft_region_options *o)
+{
+	e->is_own = plan->is_own && !e->att;
+	e->start = plan->start;
+	e->rights = (uint8_t)o->rights;
+	e->touch = o->is_one_touch ? MEM_ONE_TOUCH : 0;
+}
+
 /* Fills a reserved entry and makes it valid. att may be NULL. */
 static void region_open(struct mem_table *t, struct mem_entry *e, const struct region_plan *plan,
 			const struct weft_region_options *o, struct att *att)
 {
-	e->is_own = plan->is_own && !att;
-	e->start = plan->start;
 	e->length = o->length;
 	e->origin = plan->origin;
 	e->space = plan->space;
 	e->space->users++;
 	e->att = att;
 	e->windows = 0;
-	e->rights = (uint8_t)o->rights;
-	e->touch = o->is_one_touch ? MEM_ONE_TOUCH : 0;
+	region_name(e, plan, o);
 	if (t->watch && e->space->is_flat && !att)
 		t->begun[e - t->entries] = mem_watch_begin(t->watch, e->origin, e->length);
 	table_set_valid(t, e, true);
@@ -152,6 +159,31 @@ enum weft_reason mem_region_register_null(struct mem_table *t, uint32_t pd, uint
 	return WEFT_OK;
 }
 
+/*
+ * The memory of an entry for this owner, as if it were registered anew: common translation entries
+ * mean a common address space. Fills in o->length.
+ */
+static enum weft_reason plan_same(const struct mem_table *t, const struct mem_owner *owner,
+				  const struct mem_entry *old, struct weft_region_options *o,
+				  struct region_plan *plan)
+{
+	enum weft_reason r = plan_rights(o);
+
+	if (r != WEFT_OK)
+		return r;
+	if (!(old->space == &t->on_demand && owner->space->is_flat) && old->space != owner->space &&
+	    !(old->space->is_virtual && owner->is_privileged))
+		return WEFT_R_REG_VIRTUAL;
+	if (old->att && !old->space->is_flat && !owner->is_privileged)
+		return WEFT_R_REG_FRAMES;
+	o->length = old->length;
+	plan->space = old->space;
+	plan->is_own = plan->space == owner->space;
+	plan->origin = old->origin;
+	plan->start = o->is_zero_based ? 0 : o->va ? o->va : old->start;
+	return plan->start + (o->length - 1) < plan->start ? WEFT_R_REG_WRAP : WEFT_OK;
+}
+
 enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *owner, uint32_t tag,
 				  const struct weft_region_options *options, uint32_t *shared_tag)
 {
@@ -159,10 +191,8 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 	struct weft_region_options o = *options;
 	struct region_plan plan;
 	uint32_t index;
-	enum weft_reason r = plan_rights(&o);
+	enum weft_reason r;
 
-	if (r != WEFT_OK)
-		return r;
 	if (weft_tag_index(tag) >= t->tags_max)
 		return WEFT_R_TAG_INDEX;
 	if (!old || old->state != MEM_VALID)
@@ -171,19 +201,9 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 		return WEFT_R_TAG_TYPE;
 	if (old->instance != weft_tag_instance(tag))
 		return WEFT_R_TAG_INSTANCE;
-	/* As if it were registered anew: common translation entries mean a common address space. */
-	if (!(old->space == &t->on_demand && owner->space->is_flat) && old->space != owner->space &&
-	    !(old->space->is_virtual && owner->is_privileged))
-		return WEFT_R_REG_VIRTUAL;
-	if (old->att && !old->space->is_flat && !owner->is_privileged)
-		return WEFT_R_REG_FRAMES;
-	o.length = old->length;
-	plan.space = old->space;
-	plan.is_own = plan.space == owner->space;
-	plan.origin = old->origin;
-	plan.start = o.is_zero_based ? 0 : o.va ? o.va : old->start;
-	if (plan.start + (o.length - 1) < plan.start)
-		return WEFT_R_REG_WRAP;
+	r = plan_same(t, owner, old, &o, &plan);
+	if (r != WEFT_OK)
+		return r;
 	r = table_take(t, MEM_REGION, owner->pd, &index);
 	if (r != WEFT_OK)
 		return r;
@@ -223,6 +243,22 @@ enum weft_reason mem_region_deregister(struct mem_table *t, uint32_t pd, uint32_
 	return region_end(t, e);
 }
 
+/* The memory stays, and what has gone of it stays refused. */
+static enum weft_reason change_kept(struct mem_table *t, struct mem_entry *e,
+				    const struct mem_owner *owner,
+				    const struct weft_region_options *options)
+{
+	struct weft_region_options o = *options;
+	struct region_plan plan;
+	enum weft_reason r = plan_same(t, owner, e, &o, &plan);
+
+	if (r != WEFT_OK)
+		return r;
+	table_set_pd(t, e, owner->pd);
+	region_name(e, &plan, &o);
+	return WEFT_OK;
+}
+
 enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t tag,
 				   const struct mem_owner *owner,
 				   const struct weft_region_options *options)
@@ -239,6 +275,8 @@ enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t ta
 		return WEFT_R_REGION_HAS_WINDOWS;
 	if (e->is_by_queue || e->space == &t->zeroes || options->pages)
 		return WEFT_R_BAD_ARGUMENT;
+	if (options->length == 0)
+		return change_kept(t, e, owner, options);
 	r = plan_make(t, owner, options, &plan);
 	if (r != WEFT_OK)
 		return r;

@@ -243,6 +243,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	struct weft_pd *weft_pd = mr->weft_pd;
 	struct weft_region_options o;
 	uint64_t iova = (uintptr_t)addr;
+	bool is_same = !(flags & IBV_REREG_MR_CHANGE_TRANSLATION);
 
 	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) || mr->is_null ||
 	    ((flags & IBV_REREG_MR_CHANGE_PD) && !pd) ||
@@ -250,7 +251,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+	if (is_same) {
 		addr = mr->memory;
 		length = mr->length;
 		iova = mr->iova;
@@ -262,6 +263,9 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	errno = region_options(addr, length, iova, (unsigned int)access, &o);
 	if (errno)
 		return IBV_REREG_MR_ERR_INPUT;
+	/* What was mapped there since is not the region's, unless its accesses are to find out. */
+	if (is_same && !(((unsigned int)access ^ mr->access) & IBV_ACCESS_ON_DEMAND))
+		o.length = 0;
 	errno = weftv_errno(weft_region_change(mr->weft_pd, ibv->lkey, weft_pd, &o));
 	if (errno) /* windows are bound to it, perhaps: it stays as it was */
 		return IBV_REREG_MR_ERR_CMD;

@@ -672,12 +672,51 @@ TEST(test_mem_09_a_region_changes_under_its_tag)
 	EXPECT_EQ(put(a, "ab"), WEFT_R_RANGE_BOUNDS);
 	/* What is refused leaves it as it was. */
 	EXPECT_EQ(mem_region_change(&g.table, PD_OWN, tag, &g.owner, &o), WEFT_R_TAG_PD);
-	o.length = 0;
-	EXPECT_EQ(mem_region_change(&g.table, PD_OTHER, tag, &g.owner, &o), WEFT_R_REG_LENGTH);
+	o.rights = UINT32_MAX;
+	EXPECT_EQ(mem_region_change(&g.table, PD_OTHER, tag, &g.owner, &o), WEFT_R_REG_RIGHTS);
 	a.addr = gate_addr(&g, 158);
 	EXPECT_EQ(put(a, "cd"), WEFT_OK);
 	REQUIRE(mem_region_deregister(&g.table, PD_OTHER, tag) == WEFT_OK);
 	EXPECT_EQ(mem_region_change(&g.table, PD_OTHER, tag, &g.owner, &o), WEFT_R_TAG_INVALID);
+	EXPECT(gate_use_is(&g, before));
+	gate_fini(&g);
+}
+
+/* A length of 0: rights, names and domain change, the memory does not. */
+TEST(test_mem_09_a_region_keeps_its_memory_and_changes)
+{
+	struct weft_region_options o = { .rights = WEFT_LOCAL_WRITE, .va = 0x7000 };
+	struct weft_space far = { .owner = NULL, .size = 1 };
+	struct gate_use before;
+	struct mem_owner elsewhere;
+	struct mem_access a;
+	uint32_t tag;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	before = gate_use(&g);
+	tag = gate_region(&g, 16, 64, WEFT_LOCAL_READ);
+	REQUIRE(mem_region_change(&g.table, PD_OWN, tag, &g.other, &o) == WEFT_OK);
+	a = gate_ask(&g, MEM_LOCAL_WRITE, tag, 0, 2);
+	a.addr = 0x7000;
+	EXPECT_EQ(put(a, "ab"), WEFT_R_TAG_PD);
+	a.pd = PD_OTHER;
+	EXPECT_EQ(put(a, "ab"), WEFT_OK);
+	EXPECT_MEM(&g.memory[15], "\0ab", 3);
+	/* The names stay, too, unless others are given. */
+	o = (struct weft_region_options){ .rights = WEFT_LOCAL_READ };
+	REQUIRE(mem_region_change(&g.table, PD_OTHER, tag, &g.other, &o) == WEFT_OK);
+	EXPECT_EQ(put(a, "cd"), WEFT_R_RIGHT_LOCAL_WRITE);
+	/* What is refused leaves it as it was. */
+	o.va = UINT64_MAX - 8;
+	EXPECT_EQ(mem_region_change(&g.table, PD_OTHER, tag, &g.other, &o), WEFT_R_REG_WRAP);
+	o.rights = UINT32_MAX;
+	EXPECT_EQ(mem_region_change(&g.table, PD_OTHER, tag, &g.other, &o), WEFT_R_REG_RIGHTS);
+	o = (struct weft_region_options){ .rights = WEFT_LOCAL_WRITE };
+	elsewhere = g.owner;
+	elsewhere.space = &far;
+	EXPECT_EQ(mem_region_change(&g.table, PD_OTHER, tag, &elsewhere, &o), WEFT_R_REG_VIRTUAL);
+	EXPECT_EQ(put(a, "cd"), WEFT_R_RIGHT_LOCAL_WRITE);
+	REQUIRE(mem_region_deregister(&g.table, PD_OTHER, tag) == WEFT_OK);
 	EXPECT(gate_use_is(&g, before));
 	gate_fini(&g);
 }

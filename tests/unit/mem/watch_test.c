@@ -215,6 +215,28 @@ TEST(test_vmm_04_every_region_of_process_memory_begins_and_ends_once)
 	gate_fini(&g);
 }
 
+/* What it has lost, it does not get back by other rights, but by memory that it is given. */
+TEST(test_vmm_04_a_region_that_keeps_its_memory_lacks_what_went)
+{
+	struct weft_region_options o = { .rights = RIGHTS_ALL };
+	struct gate g;
+	uint32_t tag;
+
+	watched_init(&g);
+	tag = gate_region(&g, 0, 2 * GATE_PAGE, RIGHTS_ALL);
+	unmap(&g, 0, GATE_PAGE);
+	REQUIRE(mem_region_change(&g.table, PD_OWN, tag, &g.owner, &o) == WEFT_OK);
+	EXPECT(host.begun == 1 && host.ended == 0);
+	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, tag, 0, 8), WEFT_R_MEMORY_GONE);
+	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, tag, GATE_PAGE, 8), WEFT_OK);
+	o.addr = gate_addr(&g, 0);
+	o.length = 2 * GATE_PAGE;
+	REQUIRE(mem_region_change(&g.table, PD_OWN, tag, &g.owner, &o) == WEFT_OK);
+	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, tag, 0, 8), WEFT_OK);
+	REQUIRE(mem_region_deregister(&g.table, PD_OWN, tag) == WEFT_OK);
+	gate_fini(&g);
+}
+
 /* What the old one has lost, a shared one does not get back. */
 TEST(test_vmm_04_a_shared_region_is_as_old_as_the_first)
 {
