@@ -14,7 +14,8 @@
  *    end in one completion, if signalled or failed, as others do. send_flags are IBV_SEND_, access
  *    flags are IBV_ACCESS_.
  *  - A struct is set to zero before its fields are filled in. It ends with reserved space for
- *    fields to come, which stays zero: else the call is refused with EINVAL.
+ *    fields to come, which stays zero: else the call is refused with EINVAL, as it is if the
+ *    struct, or what a result goes to, is NULL.
  */
 #pragma once
 

@@ -30,6 +30,8 @@ int weftdv_qp_reason_code(struct ibv_qp *qp, uint32_t *code)
 
 	if (!is_our_qp(qp))
 		return EOPNOTSUPP;
+	if (!code)
+		return EINVAL;
 	(void)weft_qp_query(qp_of(qp)->weft, &attr);
 	*code = (uint32_t)attr.reason;
 	return 0;
@@ -64,7 +66,7 @@ static int post(struct ibv_qp *qp, struct weft_send_wr *w)
 	return weftv_errno(weft_qp_post_send(qp_of(qp)->weft, w, 1, NULL));
 }
 
-int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind)
+static int post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind)
 {
 	struct ibv_mr mr = { .lkey = bind->lkey };
 	const struct ibv_mw_bind_info info = {
@@ -78,13 +80,8 @@ int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind
 		.opcode = WEFT_OP_BIND,
 		.flags = send_flags_of(bind->send_flags, WEFT_OP_BIND),
 	};
-	int error;
+	int error = bind_of(mw, bind->rkey, &info, &w.bind);
 
-	if (!is_our_qp(qp) || !mw || !is_ours(mw->context))
-		return EOPNOTSUPP;
-	if (!RESERVED_IS_ZERO(bind))
-		return EINVAL;
-	error = bind_of(mw, bind->rkey, &info, &w.bind);
 	if (error)
 		return error;
 	w.bind.is_one_touch = bind->is_one_touch;
@@ -92,6 +89,13 @@ int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind
 	if (!error)
 		mw->rkey = bind->rkey = w.bind.tag;
 	return error;
+}
+
+int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind)
+{
+	if (!is_our_qp(qp) || !mw || !is_ours(mw->context))
+		return EOPNOTSUPP;
+	return bind && RESERVED_IS_ZERO(bind) ? post_bind(qp, mw, bind) : EINVAL;
 }
 
 int weftdv_qp_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags,
@@ -208,7 +212,7 @@ static int post_register(struct ibv_qp *qp, struct weftdv_register *reg, struct 
 
 	if (!is_our_qp(qp))
 		return EOPNOTSUPP;
-	if (!RESERVED_IS_ZERO(reg))
+	if (!reg || !RESERVED_IS_ZERO(reg))
 		return EINVAL;
 	error = region_of(reg, &w->reg.region);
 	if (error)

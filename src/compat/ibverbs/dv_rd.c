@@ -132,6 +132,8 @@ int weftdv_ee_reason_code(struct weftdv_ee *ee, uint32_t *code)
 
 	if (!ee)
 		return EOPNOTSUPP;
+	if (!code)
+		return EINVAL;
 	(void)weft_ee_query(ee->weft, &attr);
 	*code = (uint32_t)attr.reason;
 	return 0;

@@ -299,6 +299,7 @@ TEST(test_weftdv_rd_refuses_what_is_not_of_it)
 	EXPECT_EQ(weftdv_ee_number(NULL), 0);
 	EXPECT_EQ(weftdv_ee_connect(NULL, 1, 1), EOPNOTSUPP);
 	EXPECT_EQ(weftdv_ee_reason_code(NULL, &code), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_ee_reason_code(d.near, NULL), EINVAL);
 	EXPECT_EQ(weftdv_ee_destroy(NULL), EOPNOTSUPP);
 	rd_free(&d);
 }

@@ -78,6 +78,29 @@ TEST(test_weftdv_refuses_objects_that_are_not_wefts)
 	qp_pair_free(&p);
 }
 
+TEST(test_weftdv_refuses_structs_and_results_that_are_null)
+{
+	struct weftdv_register reg = { .length = 8 };
+	struct qp_pair p;
+	struct ibv_mw *mw;
+
+	EXPECT_EQ(weftdv_qp_post_bind(NULL, NULL, NULL), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_register(NULL, NULL), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_reason_code(NULL, NULL), EOPNOTSUPP);
+	qp_pair_make(&p, NULL);
+	mw = ibv_alloc_mw(p.near.pd, IBV_MW_TYPE_2);
+	REQUIRE(mw);
+	reg.addr = p.near.mr->addr;
+	EXPECT_EQ(weftdv_qp_post_bind(p.near.qp, mw, NULL), EINVAL);
+	EXPECT_EQ(weftdv_qp_post_register(p.near.qp, NULL), EINVAL);
+	EXPECT_EQ(weftdv_qp_post_register_send(p.near.qp, NULL, NULL, 0), EINVAL);
+	EXPECT_EQ(weftdv_qp_post_register_send(p.near.qp, &reg, NULL, 2), EINVAL);
+	EXPECT_EQ(weftdv_qp_reason_code(p.near.qp, NULL), EINVAL);
+	EXPECT_EQ(weftdv_key_reserve(p.near.pd, NULL), EINVAL);
+	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+	qp_pair_free(&p);
+}
+
 /* ---- Reasons -------------------------------------------------------------------------------- */
 
 TEST(test_weftdv_qp_reason_says_why_it_failed)
