@@ -43,8 +43,8 @@ bool weftdv_device_is_weft(struct ibv_device *device);
 
 struct weftdv_device_attr {
 	/*
-	 * Peers reach windows only, and no region, whatever its rights; a Read of iWARP needs a
-	 * window to read into. (The strict policy of the requirements, WEFT_POLICY_STRICT.)
+	 * Peers reach windows only, and no region, whatever its rights; a Read needs a window to
+	 * read into. (The strict policy of the requirements, WEFT_POLICY_STRICT.)
 	 */
 	bool is_strict;
 	/*
