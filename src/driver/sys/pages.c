@@ -2,6 +2,7 @@
 #include "driver/sys/pages.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,15 +39,29 @@ bool pages_are_there(uint64_t addr, uint64_t length, bool is_written)
 
 enum { LOOK_PAGES = 256 };
 
-/* At most LOOK_PAGES of them. errno is unchanged. */
-static enum pages_state look_at_some(uintptr_t first, size_t count, size_t size)
+/*
+ * Whether something is mapped in all of the range: *in_core for each page. Where the call itself is
+ * forbidden (seccomp), all pages count as present: an access waits in the kernel for those that are
+ * not, and is refused where there is none. errno is unchanged.
+ */
+static bool look(uintptr_t first, size_t length, unsigned char *in_core)
 {
-	unsigned char in_core[LOOK_PAGES];
-	int error = errno, why = mincore((void *)first, count * size, in_core);
-	enum pages_state state = PAGES_RESIDENT;
+	size_t size = page_size();
+	int error = errno, why = mincore((void *)first, length, in_core) == 0 ? 0 : errno;
 
 	errno = error;
 	if (why != 0)
+		memset(in_core, 1, (length + size - 1) / size);
+	return why != ENOMEM;
+}
+
+/* At most LOOK_PAGES of them. */
+static enum pages_state look_at_some(uintptr_t first, size_t count, size_t size)
+{
+	unsigned char in_core[LOOK_PAGES];
+	enum pages_state state = PAGES_RESIDENT;
+
+	if (!look(first, count * size, in_core))
 		return PAGES_UNMAPPED;
 	for (size_t i = 0; i < count; i++) {
 		if (!(in_core[i] & 1))
@@ -78,15 +93,12 @@ enum pages_state pages_look(uint64_t addr, uint64_t length)
 /* Kernels without MADV_POPULATE_ only know whether the page is mapped. */
 static bool is_page(uintptr_t page, bool is_written)
 {
-	int why = populate(page, 1, is_written), error = errno;
+	int why = populate(page, 1, is_written);
 	unsigned char in_core;
-	bool is;
 
 	if (why != EINVAL || pages_can_be_asked())
 		return why == 0;
-	is = mincore((void *)page, 1, &in_core) == 0;
-	errno = error;
-	return is;
+	return look(page, 1, &in_core);
 }
 
 bool pages_at_ends_are_there(uint64_t addr, uint64_t length, bool is_written)

@@ -5,13 +5,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "driver/loop/adapter_lock.h"
@@ -255,6 +260,18 @@ static void pager_fail(struct weft_adapter *a, const uint8_t *page, uint32_t qp)
 	pager_await(a);
 }
 
+TEST(test_vmm_03_pager_is_not_asked_where_nothing_is_mapped)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *gone = lone_pages(page);
+	struct side s = { 0 };
+
+	side_open(&s, OVER_TCP, BYTES, WEFT_RC);
+	REQUIRE(munmap(gone, page) == 0);
+	EXPECT_EQ(pager_answer(s.end.adapter, gone, weft_qp_number(s.end.node.qp)), MEM_NOWHERE);
+	side_close(&s);
+}
+
 /* A page may be good by the time that another queue pair asks for it. */
 TEST(test_vmm_04_only_the_queue_pair_that_waited_is_denied)
 {
@@ -347,4 +364,65 @@ TEST(test_vmm_04_failure_for_a_queue_pair_that_ended_is_not_kept)
 	unsetenv("WEFT_NOTICES");
 	if (fd < 0)
 		SKIP("no userfaultfd");
+}
+
+/* ---- Where the pager may not look ------------------------------------------------------------ */
+
+enum { CHILD_WELL = 0, CHILD_SKIP = 77 };
+
+/* As container engines do it. */
+static bool forbid_mincore(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mincore, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+static enum weft_status read_far(struct live_pair *p)
+{
+	struct weft_sge s = node_seg(&p->near.end.node, 0, 64);
+	struct weft_send_wr wr = node_wr(WEFT_OP_READ, 7, &s, &p->far.end.node);
+
+	REQUIRE(node_post(&p->near.end.node, &wr));
+	return node_next(p->near.end.node.cq).status;
+}
+
+static int forbidden_child(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	static struct live_pair p;
+
+	if (!forbid_mincore())
+		return CHILD_SKIP;
+	live_pair_open(&p, OVER_TCP, BYTES);
+	if (read_far(&p) != WEFT_SUCCESS) /* never touched */
+		return 1;
+	memset(p.far.end.node.memory, 3, page);
+	if (read_far(&p) != WEFT_SUCCESS || p.near.end.node.memory[0] != 3)
+		return 2;
+	if (mprotect(p.far.end.node.memory, page, PROT_NONE) != 0)
+		return 3;
+	if (read_far(&p) != WEFT_ERR_REMOTE_ACCESS)
+		return 4;
+	return CHILD_WELL;
+}
+
+TEST(test_vmm_09_pages_are_used_where_mincore_is_forbidden)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(forbidden_child());
+	REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIP)
+		SKIP("this system has no seccomp filters");
+	EXPECT_EQ(status, CHILD_WELL);
 }
