@@ -29,12 +29,8 @@ enum { STACK_DISARMS = INT32_MIN };
 
 static _Thread_local struct access *volatile current __attribute__((tls_model("initial-exec")));
 
-/*
- * Whether this thread lets the signals through: blocked, a fault would end the process. The program
- * may block them again, so this holds for a while only (renew_ns).
- */
+/* Whether this thread lets the signals through: blocked, a fault would end the process. */
 static _Thread_local bool is_open __attribute__((tls_model("initial-exec")));
-static _Thread_local uint64_t opened_ns __attribute__((tls_model("initial-exec")));
 
 /*
  * The kernel puts memory below usual_end, unless a program asks for more. x86-64 does not say which
@@ -340,10 +336,6 @@ static bool is_look_due(uint64_t now_ns)
 
 void guard_renew(uint64_t now_ns)
 {
-	if (now_ns >= opened_ns + renew_ns) {
-		opened_ns = now_ns;
-		is_open = false; /* the next access unblocks them */
-	}
 	if (!is_look_due(now_ns))
 		return;
 	pthread_mutex_lock(&lock);

@@ -28,8 +28,7 @@ uint64_t guard_faults(void);
 
 /*
  * Installs them anew, if the program has installed its own since, which become the next to call.
- * Makes the next access of this thread unblock the signals, if it has blocked them since. Does each
- * a tenth of a second after the last time, at the earliest: to be called with the time before
+ * Looks a tenth of a second after the last look, at the earliest: to be called with the time before
  * each access, so that a look is never older than that.
  */
 void guard_renew(uint64_t now_ns);

@@ -181,45 +181,6 @@ TEST(test_vmm_04_a_thread_that_blocks_all_signals_survives)
 	page_end(gone);
 }
 
-/* As if the last look were old. */
-static void renew(void)
-{
-	static uint64_t ahead_ns;
-
-	ahead_ns += UINT64_C(200) * 1000 * 1000;
-	guard_renew(clock_ns() + ahead_ns);
-}
-
-/* It blocks them after its first access, as a program does around a critical section. */
-static void *blocked_later_run(void *argument)
-{
-	sigset_t all;
-	uint8_t byte;
-
-	sigfillset(&all);
-	for (int i = 0; i < 3; i++) {
-		if (fault_guard.copy(&byte, argument, 1))
-			return argument;
-		pthread_sigmask(SIG_BLOCK, &all, NULL);
-		renew();
-	}
-	return NULL;
-}
-
-TEST(test_vmm_04_a_thread_that_blocks_all_signals_later_survives)
-{
-	uint8_t *gone = page_of(PROT_NONE);
-	void *failed = gone;
-	pthread_t thread;
-
-	guard_open();
-	REQUIRE(pthread_create(&thread, NULL, blocked_later_run, gone) == 0);
-	REQUIRE(pthread_join(thread, &failed) == 0);
-	EXPECT(failed == NULL);
-	guard_close();
-	page_end(gone);
-}
-
 /* ---- The program's own handlers ------------------------------------------------------------- */
 
 static sigjmp_buf own;
@@ -241,6 +202,15 @@ static void install(void (*handler)(int, siginfo_t *, void *), struct sigaction 
 
 	sigemptyset(&a.sa_mask);
 	REQUIRE(sigaction(SIGSEGV, &a, before) == 0);
+}
+
+/* As if the last look were old. */
+static void renew(void)
+{
+	static uint64_t ahead_ns;
+
+	ahead_ns += UINT64_C(200) * 1000 * 1000;
+	guard_renew(clock_ns() + ahead_ns);
 }
 
 /* The program's own fault, which is none of the guard's. */
