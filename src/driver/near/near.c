@@ -163,11 +163,16 @@ enum weft_reason near_open(const struct near_config *config, struct near **near)
 
 void near_close(struct near *n)
 {
-	while (!list_is_empty(&n->ins))
-		near_in_close(CONTAINER_OF(n->ins.next, struct near_in, link));
+	while (!list_is_empty(&n->ins)) {
+		struct near_in *i = CONTAINER_OF(n->ins.next, struct near_in, link);
+
+		if (!n->is_abandoned && i->watch.fd >= 0)
+			near_say(n, &i->watch, NEAR_LEFT);
+		near_in_close(i);
+	}
 	for (uint32_t i = 1; i <= NEAR_SLOTS_MAX; i++) {
 		if (n->outs[i])
-			near_out_close(n->outs[i], false);
+			near_out_close(n->outs[i], NEAR_LEFT);
 	}
 	near_watch_close(n, &n->listener);
 	spare_close(n);

@@ -50,7 +50,8 @@ uint32_t near_reach(struct near *near, uint8_t adapter_slot);
 
 /*
  * A way that has ended. is_refused: it never began, as the adapter did not take the ring, and
- * packets to it go by UDP. Else the adapter has closed or died, and all its packets were taken.
+ * packets to it go by UDP. Else the adapter's process died, and all its packets were taken. An
+ * adapter that closes is not reported: as over UDP, packets to it are lost.
  */
 struct near_ended {
 	uint32_t number;

@@ -6,7 +6,7 @@
 
 #include "driver/sys/calls.h"
 
-enum { MAGIC = 0x77664e32 }; /* "wfN2": the version of messages, ring and records */
+enum { MAGIC = 0x77664e33 }; /* "wfN3": the version of messages, ring and records */
 
 /* Between processes of one host, so in its byte order. */
 struct wire_message {
@@ -52,7 +52,7 @@ static int descriptor_of(struct msghdr *m)
 
 static bool is_valid(const struct wire_message *wire)
 {
-	return wire->magic == MAGIC && wire->kind >= NEAR_OFFER && wire->kind <= NEAR_WAKE &&
+	return wire->magic == MAGIC && wire->kind >= NEAR_OFFER && wire->kind <= NEAR_LEFT &&
 	       wire->adapter_slot > 0 && wire->adapter_slot <= UINT8_MAX;
 }
 

@@ -8,13 +8,22 @@
  *	                      <---  TAKEN, or REFUSED
  *	WAKE                  --->                       a packet is there
  *	                      <---  WAKE                 there is room again
+ *	                      <---  LEFT                 the adapter closes
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum near_kind { NEAR_NONE = 0, NEAR_OFFER, NEAR_TAKEN, NEAR_REFUSED, NEAR_WAKE, NEAR_CLOSED };
+enum near_kind {
+	NEAR_NONE = 0,
+	NEAR_OFFER,
+	NEAR_TAKEN,
+	NEAR_REFUSED,
+	NEAR_WAKE,
+	NEAR_LEFT,
+	NEAR_CLOSED /* no message: the connection has ended */
+};
 
 struct near_message {
 	enum near_kind kind;

@@ -52,13 +52,15 @@ bool near_ended(struct near *n, struct near_ended *ended)
 	return false;
 }
 
-void near_out_close(struct near_out *o, bool is_refused)
+void near_out_close(struct near_out *o, enum near_kind why)
 {
 	struct near *n = o->near;
 
 	unblock(o);
 	CHECK(n->end_count < NEAR_ENDS_MAX); /* see near_reach() */
-	n->ends[n->end_count++] = (struct near_end){ { o->number, is_refused }, o->adapter_id };
+	if (why != NEAR_LEFT)
+		n->ends[n->end_count++] = (struct near_end){ { o->number, why == NEAR_REFUSED },
+							     o->adapter_id };
 	list_remove(&o->touched_link);
 	near_watch_close(n, &o->watch);
 	ring_unmap(&o->ring);
@@ -83,7 +85,7 @@ static bool message_handle(struct near_out *o, const struct near_message *m)
 	default:
 		if (m->descriptor >= 0)
 			call_close(m->descriptor);
-		near_out_close(o, m->kind == NEAR_REFUSED);
+		near_out_close(o, m->kind);
 		return false;
 	}
 }
@@ -236,7 +238,7 @@ static enum near_sent find_room(struct near *n, uint64_t now_ns, uint32_t number
 		return NEAR_LOST;
 	*room = room_for(o, bytes);
 	if (o->ring.is_broken) {
-		near_out_close(o, false);
+		near_out_close(o, NEAR_CLOSED);
 		return NEAR_LOST;
 	}
 	if (!*room)

@@ -92,5 +92,5 @@ void near_watch_close(struct near *n, struct watch *w);
 void near_in_open(struct near *n, int fd);
 void near_in_close(struct near_in *i);
 
-/* is_refused: the receiver did not take the ring. */
-void near_out_close(struct near_out *o, bool is_refused);
+/* The kind of the message that ended it: REFUSED, LEFT, or else CLOSED. */
+void near_out_close(struct near_out *o, enum near_kind why);

@@ -442,8 +442,12 @@ static void fire_run(struct fire *f)
 				expect_reasons(f, u);
 		}
 		if (!is_good) {
-			if (!is_cut(f, u, status))
+			if (!is_cut(f, u, status) && status != refusal(f, u)) {
+				printf("# %s: access %llu, reason %s\n", u->name,
+				       (unsigned long long)i,
+				       weft_reason_name(reason_of(f->near.node.qp)));
 				MUST_EQ(status, refusal(f, u));
+			}
 			f->counts[u - uses].refused++;
 			fire_again(f);
 		}

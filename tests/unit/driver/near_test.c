@@ -370,65 +370,91 @@ static void expect_ended(struct end *e, uint32_t number, bool is_refused)
 	REQUIRE(!near_ended(e->near, &ended));
 }
 
-TEST(test_near_end_of_an_adapter_is_told_after_its_packets)
+/* A program may rely on the time that others have until they notice. */
+TEST(test_near_adapter_that_closes_is_as_silent_as_over_udp)
 {
 	struct pair p;
 	struct near_ended ended;
-	uint32_t back;
+	struct ib_path back = path_to_far;
 
 	WORLD_OR_SKIP();
 	pair_open(&p);
-	back = connect_ends(&p.far, &p.near, NEAR_SLOT);
+	back.near_number = connect_ends(&p.far, &p.near, NEAR_SLOT);
 	REQUIRE(put(&p.near, &p.path, 1, 100) == NEAR_SENT);
 	end_close(&p.near);
 	REQUIRE(end_look(&p.far, PATIENCE_MS));
-	EXPECT(!near_ended(p.far.near, &ended));
 	EXPECT(!near_rest(p.far.near));
 	expect_packet(&p.far, 1, 100);
 	REQUIRE(!near_next(p.far.near));
-	expect_ended(&p.far, back, false);
 	EXPECT(!near_is_sent_to(p.far.near));
+	EXPECT(!near_ended(p.far.near, &ended));
+	EXPECT_EQ(put(&p.far, &back, 1, 100), NEAR_LOST);
 	end_close(&p.far);
 }
 
-TEST(test_near_killed_process_is_noticed)
+/* Sends a packet, takes a ring if it is to, and exits when it is told to. */
+static _Noreturn void die_run(int gate, bool takes)
 {
-	struct end far;
 	struct ib_path path = path_to_far;
-	uint32_t back = 0;
-	int status, gate[2];
-	pid_t pid;
+	struct end near;
 	char byte;
 
-	WORLD_OR_SKIP();
+	end_open(&near, NEAR_SLOT);
+	path.near_number = near_reach(near.near, FAR_SLOT);
+	while (put(&near, &path, 3, 64) != NEAR_SENT)
+		REQUIRE(end_look(&near, PATIENCE_MS));
+	while (takes && !near_is_sent_to(near.near))
+		REQUIRE(end_look(&near, PATIENCE_MS));
+	(void)!read(gate, &byte, 1);
+	_exit(0);
+}
+
+static void expect_death(bool takes)
+{
+	struct end far;
+	struct near_ended ended;
+	uint32_t back;
+	int status, gate[2];
+	pid_t pid;
+
 	REQUIRE(pipe(gate) == 0);
 	end_open(&far, FAR_SLOT);
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (pid == 0) {
-		struct end near;
-
 		near_abandon(far.near);
-		end_open(&near, NEAR_SLOT);
-		path.near_number = near_reach(near.near, FAR_SLOT);
-		while (put(&near, &path, 3, 64) != NEAR_SENT)
-			REQUIRE(end_look(&near, PATIENCE_MS));
-		(void)!read(gate[0], &byte, 1);
-		_exit(0);
+		die_run(gate[0], takes);
 	}
 	while (near_rest(far.near)) /* until its packet is there */
 		REQUIRE(end_look(&far, PATIENCE_MS));
 	back = near_reach(far.near, NEAR_SLOT);
-	REQUIRE(back != 0 && write(gate[1], "", 1) == 1);
+	REQUIRE(back != 0);
+	if (takes)
+		REQUIRE(end_look(&far, PATIENCE_MS));
+	REQUIRE(write(gate[1], "", 1) == 1);
 	REQUIRE(waitpid(pid, &status, 0) == pid && status == 0);
 	REQUIRE(end_look(&far, PATIENCE_MS));
+	if (takes)
+		REQUIRE(!near_ended(far.near, &ended));
 	expect_packet(&far, 3, 64);
 	REQUIRE(!near_next(far.near));
-	/* It never took our ring, but that is no refusal. */
 	expect_ended(&far, back, false);
 	close(gate[0]);
 	close(gate[1]);
 	end_close(&far);
+}
+
+TEST(test_near_death_of_a_process_is_told_after_its_packets)
+{
+	WORLD_OR_SKIP();
+	expect_death(true);
+}
+
+/* It never took our ring, but that is no refusal. */
+TEST(test_near_death_of_a_process_that_took_no_ring_is_told)
+{
+	WORLD_OR_SKIP();
+	expect_death(false);
 }
 
 /* The slot has a new owner before the end of the old one was noticed. */
@@ -445,11 +471,10 @@ TEST(test_near_slot_that_is_taken_again_is_another_way)
 	end_open(&p.far, FAR_SLOT);
 	new = near_reach(p.near.near, FAR_SLOT);
 	REQUIRE(new != 0 && new != old);
-	/* The new owner sends as well, and that hides no end. */
+	/* The new owner sends as well. */
 	REQUIRE(near_reach(p.far.near, NEAR_SLOT) != 0);
 	REQUIRE(end_look(&p.near, PATIENCE_MS) && end_look(&p.far, PATIENCE_MS));
 	REQUIRE(!near_next(p.near.near) && near_is_sent_to(p.near.near));
-	expect_ended(&p.near, old, false);
 	EXPECT_EQ(put(&p.near, &p.path, 1, 100), NEAR_LOST);
 	p.path.near_number = new;
 	REQUIRE(end_look(&p.near, PATIENCE_MS));
@@ -535,7 +560,7 @@ struct offer {
 
 enum { OFFER = 1, TAKEN, REFUSED, WAKE };
 
-static const struct offer good_offer = { 0x77664e32, OFFER, NEAR_SLOT, 1 };
+static const struct offer good_offer = { 0x77664e33, OFFER, NEAR_SLOT, 1 };
 
 static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
 {
