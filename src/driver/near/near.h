@@ -32,6 +32,12 @@ struct near_config {
 enum weft_reason near_open(const struct near_config *config, struct near **near);
 void near_close(struct near *near);
 
+/*
+ * Before the last packets: they go into rings that are not taken yet as well, where their receivers
+ * may find them later, and do not wait for room (near_is_stalled()).
+ */
+void near_leave(struct near *near);
+
 /* In a child of fork(): closes its copies of the descriptors. Only near_close() may follow. */
 void near_abandon(struct near *near);
 

@@ -203,7 +203,7 @@ static uint8_t *room_for(struct near_out *o, size_t bytes)
 {
 	uint8_t *room;
 
-	if (o->adapter_id == 0)
+	if (o->adapter_id == 0 && !o->near->is_leaving)
 		return NULL;
 	room = ring_room(&o->ring, bytes);
 	if (room || ring_await_room(&o->ring, bytes))
@@ -337,7 +337,13 @@ bool near_is_stalled(const struct near *n, uint32_t number)
 {
 	const struct near_out *o = out_find(n, number);
 
-	return o && o->flow == NEAR_STALLED;
+	return n->is_leaving || (o && o->flow == NEAR_STALLED);
+}
+
+void near_leave(struct near *n)
+{
+	n->is_leaving = true;
+	n->has_room_again = true;
 }
 
 uint64_t near_due(const struct near *n)

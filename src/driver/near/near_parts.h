@@ -66,7 +66,7 @@ struct near {
 	struct list blocked;
 	struct near_out *outs[NEAR_SLOTS_MAX + 1]; /* by slot */
 	uint32_t outs_made;			   /* numbers them */
-	bool is_abandoned, is_resting, is_paused;
+	bool is_abandoned, is_resting, is_paused, is_leaving;
 	bool has_room_again; /* of an out that was blocked, until near_room_used() */
 	struct near_end ends[NEAR_ENDS_MAX];
 	uint32_t end_count;

@@ -412,6 +412,8 @@ static void roce_close(struct carrier *c)
 	struct roce *r = roce_from(c);
 
 	if (!r->net->is_abandoned) {
+		if (r->near)
+			near_leave(r->near);
 		(void)roce_output(r, false);
 		end_those_that_left(r);
 	}

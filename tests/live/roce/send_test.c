@@ -253,6 +253,7 @@ TEST(test_send_s4_the_report_tells_what_is_pinned_and_what_would_be)
 	struct weft_space *space;
 	struct weft_completion c;
 	struct node from, to;
+	struct weft_send_wr none;
 	char *report;
 
 	if (why_not)
@@ -262,6 +263,9 @@ TEST(test_send_s4_the_report_tells_what_is_pinned_and_what_would_be)
 	open_in_space(a, &from, &space, true);
 	node_open(b, &to, NULL);
 	roce_start_both(from.qp, to.qp);
+	none = node_wr(WEFT_OP_WRITE, 1, NULL, &to);
+	none.sge_count = 0;
+	REQUIRE(node_post(&from, &none) && node_take(from.cq, &c)); /* shared memory is in use */
 	adapter_enter(b);
 	for (uint64_t i = 0; i < WRITES; i++)
 		write_4k(&from, &to, i, 0);

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -370,6 +372,27 @@ static void expect_ended(struct end *e, uint32_t number, bool is_refused)
 	REQUIRE(!near_ended(e->near, &ended));
 }
 
+TEST(test_near_last_packets_are_in_the_ring_before_it_is_taken)
+{
+	struct pair p = { .path = path_to_far };
+	uint32_t n = 0;
+
+	WORLD_OR_SKIP();
+	end_open(&p.near, NEAR_SLOT);
+	end_open(&p.far, FAR_SLOT);
+	p.path.near_number = near_reach(p.near.near, FAR_SLOT);
+	REQUIRE(put(&p.near, &p.path, 0, IBA_PACKET_MAX) == NEAR_FULL);
+	near_leave(p.near.near);
+	EXPECT(near_has_room(p.near.near));
+	while (put(&p.near, &p.path, n, IBA_PACKET_MAX) == NEAR_SENT)
+		n++;
+	EXPECT(near_is_stalled(p.near.near, p.path.near_number)); /* there is no more room */
+	end_close(&p.near);
+	REQUIRE(n > 0 && end_look(&p.far, PATIENCE_MS));
+	take_all(&p, n);
+	end_close(&p.far);
+}
+
 /* A program may rely on the time that others have until they notice. */
 TEST(test_near_adapter_that_closes_is_as_silent_as_over_udp)
 {
@@ -392,18 +415,19 @@ TEST(test_near_adapter_that_closes_is_as_silent_as_over_udp)
 	end_close(&p.far);
 }
 
-/* Sends a packet, takes a ring if it is to, and exits when it is told to. */
+/* Sends a packet, waits for one if it is to take our ring, and exits when it is told to. */
 static _Noreturn void die_run(int gate, bool takes)
 {
 	struct ib_path path = path_to_far;
 	struct end near;
 	char byte;
 
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the test may have failed */
 	end_open(&near, NEAR_SLOT);
 	path.near_number = near_reach(near.near, FAR_SLOT);
 	while (put(&near, &path, 3, 64) != NEAR_SENT)
 		REQUIRE(end_look(&near, PATIENCE_MS));
-	while (takes && !near_is_sent_to(near.near))
+	while (takes && near_rest(near.near)) /* until a packet is there */
 		REQUIRE(end_look(&near, PATIENCE_MS));
 	(void)!read(gate, &byte, 1);
 	_exit(0);
@@ -411,9 +435,9 @@ static _Noreturn void die_run(int gate, bool takes)
 
 static void expect_death(bool takes)
 {
+	struct ib_path back = path_to_far;
 	struct end far;
 	struct near_ended ended;
-	uint32_t back;
 	int status, gate[2];
 	pid_t pid;
 
@@ -427,9 +451,9 @@ static void expect_death(bool takes)
 	}
 	while (near_rest(far.near)) /* until its packet is there */
 		REQUIRE(end_look(&far, PATIENCE_MS));
-	back = near_reach(far.near, NEAR_SLOT);
-	REQUIRE(back != 0);
-	if (takes)
+	back.near_number = near_reach(far.near, NEAR_SLOT);
+	REQUIRE(back.near_number != 0);
+	while (takes && put(&far, &back, 1, 64) != NEAR_SENT)
 		REQUIRE(end_look(&far, PATIENCE_MS));
 	REQUIRE(write(gate[1], "", 1) == 1);
 	REQUIRE(waitpid(pid, &status, 0) == pid && status == 0);
@@ -438,7 +462,7 @@ static void expect_death(bool takes)
 		REQUIRE(!near_ended(far.near, &ended));
 	expect_packet(&far, 3, 64);
 	REQUIRE(!near_next(far.near));
-	expect_ended(&far, back, false);
+	expect_ended(&far, back.near_number, false);
 	close(gate[0]);
 	close(gate[1]);
 	end_close(&far);
