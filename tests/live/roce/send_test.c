@@ -46,6 +46,16 @@ static void open_in_space(struct weft_adapter *a, struct node *n, struct weft_sp
 	MUST(weft_qp_create(n->pd, &qp, &n->qp));
 }
 
+/* Shared memory is in use before its receiver is locked. */
+static void write_nothing(struct node *from, struct node *to)
+{
+	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, 0, NULL, to);
+	struct weft_completion c;
+
+	wr.sge_count = 0;
+	REQUIRE(node_post(from, &wr) && node_take(from->cq, &c));
+}
+
 TEST(test_send_06_roce_holds_nothing_that_has_left)
 {
 	const char *why_not = own_network_enter();
@@ -63,6 +73,7 @@ TEST(test_send_06_roce_holds_nothing_that_has_left)
 	open_in_space(a, &from, &space, false);
 	node_open(b, &to, NULL);
 	roce_start_both(from.qp, to.qp);
+	write_nothing(&from, &to);
 	/* No acknowledgement comes while the other adapter is locked. */
 	adapter_enter(b);
 	for (uint64_t i = 0; i < WRITES; i++) {
@@ -253,7 +264,6 @@ TEST(test_send_s4_the_report_tells_what_is_pinned_and_what_would_be)
 	struct weft_space *space;
 	struct weft_completion c;
 	struct node from, to;
-	struct weft_send_wr none;
 	char *report;
 
 	if (why_not)
@@ -263,9 +273,7 @@ TEST(test_send_s4_the_report_tells_what_is_pinned_and_what_would_be)
 	open_in_space(a, &from, &space, true);
 	node_open(b, &to, NULL);
 	roce_start_both(from.qp, to.qp);
-	none = node_wr(WEFT_OP_WRITE, 1, NULL, &to);
-	none.sge_count = 0;
-	REQUIRE(node_post(&from, &none) && node_take(from.cq, &c)); /* shared memory is in use */
+	write_nothing(&from, &to);
 	adapter_enter(b);
 	for (uint64_t i = 0; i < WRITES; i++)
 		write_4k(&from, &to, i, 0);
