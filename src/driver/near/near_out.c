@@ -109,6 +109,16 @@ static void out_ready(struct watch *w, uint32_t events)
 	(void)messages_take(CONTAINER_OF(w, struct near_out, watch));
 }
 
+/* Smaller ones the more there are: a host of many adapters has a ring for each two of them. */
+static uint32_t ring_bytes(const struct near *n)
+{
+	enum { LARGE = 4, MEDIUM = 16 };
+
+	if (n->counts.outs < LARGE)
+		return RING_BYTES_MAX;
+	return n->counts.outs < MEDIUM ? RING_BYTES_MAX / 4 : RING_BYTES_MIN;
+}
+
 static bool out_connect(struct near_out *o, uint8_t adapter_slot)
 {
 	const struct near *n = o->near;
@@ -121,7 +131,7 @@ static bool out_connect(struct near_out *o, uint8_t adapter_slot)
 	o->watch.fd = unix_names_connect(&names);
 	if (o->watch.fd < 0)
 		return false;
-	offer.descriptor = ring_make(&o->ring);
+	offer.descriptor = ring_make(&o->ring, ring_bytes(n));
 	if (offer.descriptor >= 0) {
 		is_sent = near_message_send(o->watch.fd, &offer);
 		call_close(offer.descriptor);

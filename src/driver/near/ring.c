@@ -66,41 +66,41 @@ static size_t head_bytes(void)
 /* ---- Memory --------------------------------------------------------------------------------- */
 
 /* Reserves addresses for all first, so that nothing else is mapped between the parts. */
-static int map_parts(struct ring *r, int fd)
+static int map_parts(struct ring *r, int fd, uint32_t bytes)
 {
-	const size_t head = head_bytes(), all = head + 2 * (size_t)RING_BYTES;
+	const size_t head = head_bytes(), all = head + 2 * (size_t)bytes;
 	const int rights = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_FIXED;
 	uint8_t *at = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 			   0);
 
 	if (at == MAP_FAILED)
 		return -errno;
-	if (mmap(at, head + RING_BYTES, rights, flags, fd, 0) == MAP_FAILED ||
-	    mmap(at + head + RING_BYTES, RING_BYTES, rights, flags, fd, (off_t)head) ==
-		    MAP_FAILED) {
+	if (mmap(at, head + bytes, rights, flags, fd, 0) == MAP_FAILED ||
+	    mmap(at + head + bytes, bytes, rights, flags, fd, (off_t)head) == MAP_FAILED) {
 		int error = errno;
 
 		(void)munmap(at, all);
 		return -error;
 	}
 	(void)madvise(at, all, MADV_DONTFORK);
-	*r = (struct ring){ .head = (void *)at, .data = at + head };
+	*r = (struct ring){ .head = (void *)at, .data = at + head, .bytes = bytes };
 	return 0;
 }
 
-int ring_make(struct ring *r)
+int ring_make(struct ring *r, uint32_t wish)
 {
+	const uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE), bytes = wish > page ? wish : page;
 	int fd = memfd_create("weft.near", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
 
 	if (fd < 0)
 		return -errno;
 	/* With its pages: without memory a fault in it would end a process. */
-	if (ftruncate(fd, (off_t)(head_bytes() + RING_BYTES)) < 0 ||
-	    fallocate(fd, 0, 0, (off_t)(head_bytes() + RING_BYTES)) < 0 ||
+	if (ftruncate(fd, (off_t)(head_bytes() + bytes)) < 0 ||
+	    fallocate(fd, 0, 0, (off_t)(head_bytes() + bytes)) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		error = -errno;
 	else
-		error = map_parts(r, fd);
+		error = map_parts(r, fd, bytes);
 	if (error == 0) {
 		atomic_store(&r->head->maker, (uintptr_t)r->head);
 		return fd;
@@ -109,21 +109,27 @@ int ring_make(struct ring *r)
 	return error;
 }
 
+static bool is_size(uint64_t bytes)
+{
+	return bytes >= RING_BYTES_MIN && bytes <= RING_BYTES_MAX && (bytes & (bytes - 1)) == 0 &&
+	       bytes % (uint64_t)sysconf(_SC_PAGESIZE) == 0;
+}
+
 int ring_map(struct ring *r, int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat s;
 
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &s) < 0 ||
-	    s.st_size != (off_t)(head_bytes() + RING_BYTES))
+	    !is_size((uint64_t)s.st_size - head_bytes()))
 		return -EPROTO;
-	return map_parts(r, fd);
+	return map_parts(r, fd, (uint32_t)((uint64_t)s.st_size - head_bytes()));
 }
 
 void ring_unmap(struct ring *r)
 {
 	if (r->head)
-		(void)munmap(r->head, head_bytes() + 2 * (size_t)RING_BYTES);
+		(void)munmap(r->head, head_bytes() + 2 * (size_t)r->bytes);
 	r->head = NULL;
 }
 
@@ -138,12 +144,12 @@ static uint64_t used(const struct ring *r)
 static void see_taken(struct ring *r)
 {
 	r->other = counter_read(r, &r->head->taken);
-	r->is_broken |= used(r) > RING_BYTES;
+	r->is_broken |= used(r) > r->bytes;
 }
 
 static bool has_room(const struct ring *r, size_t bytes)
 {
-	return !r->is_broken && used(r) + ring_round(bytes) <= RING_BYTES;
+	return !r->is_broken && used(r) + ring_round(bytes) <= r->bytes;
 }
 
 uint8_t *ring_room(struct ring *r, size_t bytes)
@@ -151,7 +157,7 @@ uint8_t *ring_room(struct ring *r, size_t bytes)
 	CHECK(bytes <= RING_RECORD_MAX);
 	if (!has_room(r, bytes))
 		see_taken(r);
-	return has_room(r, bytes) ? r->data + r->own % RING_BYTES : NULL;
+	return has_room(r, bytes) ? r->data + r->own % r->bytes : NULL;
 }
 
 void ring_put(struct ring *r, size_t bytes)
@@ -185,8 +191,8 @@ size_t ring_peek(struct ring *r, const uint8_t **bytes)
 {
 	if (r->other == r->own)
 		r->other = counter_read(r, &r->head->put);
-	r->is_broken |= r->other - r->own > RING_BYTES;
-	*bytes = r->data + r->own % RING_BYTES;
+	r->is_broken |= r->other - r->own > r->bytes;
+	*bytes = r->data + r->own % r->bytes;
 	return r->is_broken ? 0 : (size_t)(r->other - r->own);
 }
 
@@ -218,7 +224,7 @@ bool ring_wakes_sender(struct ring *r)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(&r->head->is_waiting, memory_order_relaxed) ||
-	    r->other - r->own > RING_BYTES / 2)
+	    r->other - r->own > r->bytes / 2)
 		return false;
 	return atomic_exchange(&r->head->is_waiting, 0) != 0;
 }

@@ -16,16 +16,25 @@ struct ring_head;
 
 struct ring {
 	struct ring_head *head; /* shared; NULL: not mapped */
-	uint8_t *data;		/* shared: RING_BYTES, twice */
+	uint8_t *data;		/* shared: `bytes`, twice */
+	uint32_t bytes;		/* a power of two */
 	uint64_t own;		/* bytes that this end has ever put, or taken */
 	uint64_t other;		/* the same of the other end, as last seen */
 	bool is_broken;
 };
 
-enum { RING_BYTES = 1 << 19, RING_ALIGN = 16, RING_RECORD_MAX = RING_BYTES / 4 };
+enum {
+	RING_BYTES_MIN = 1 << 15,
+	RING_BYTES_MAX = 1 << 19,
+	RING_ALIGN = 16,
+	RING_RECORD_MAX = RING_BYTES_MIN / 4
+};
 
-/* Makes a ring for its sender. A descriptor of it for the receiver, or a negative errno. */
-int ring_make(struct ring *r);
+/*
+ * Makes a ring for its sender: of so many bytes, a power of two within these bounds, or of a page
+ * if that is more. A descriptor of it for the receiver, or a negative errno.
+ */
+int ring_make(struct ring *r, uint32_t bytes);
 
 /* Maps the ring of a sender. 0 or a negative errno: -EPROTO if it is none. Keeps no descriptor. */
 int ring_map(struct ring *r, int fd);

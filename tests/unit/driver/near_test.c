@@ -184,7 +184,7 @@ TEST(test_near_packets_come_whole_and_in_order)
 			REQUIRE(!near_next(p.far.near));
 		}
 	}
-	EXPECT(bytes > 2 * RING_BYTES);
+	EXPECT(bytes > 2 * RING_BYTES_MAX);
 	EXPECT_EQ(near_counts(p.near.near)->packets_out, PACKETS);
 	EXPECT_EQ(near_counts(p.far.near)->packets_in, PACKETS);
 	EXPECT_EQ(near_counts(p.far.near)->bytes_in, bytes);
@@ -226,6 +226,31 @@ TEST(test_near_slot_without_an_adapter_is_not_reached)
 	EXPECT_EQ(put(&e, &path, 1, 100), NEAR_LOST);
 	EXPECT_EQ(near_counts(e.near)->lost, 1);
 	end_close(&e);
+}
+
+/* Each ring is of memory that the kernel sets aside. */
+TEST(test_near_rings_are_smaller_the_more_there_are)
+{
+	enum { RECEIVERS = 20, FIRST = 20 };
+	struct end near, far[RECEIVERS];
+	struct ib_path path = path_to_far;
+	uint32_t held[RECEIVERS] = { 0 };
+
+	WORLD_OR_SKIP();
+	end_open(&near, NEAR_SLOT);
+	for (int i = 0; i < RECEIVERS; i++) {
+		end_open(&far[i], (uint8_t)(FIRST + i));
+		path.near_number = connect_ends(&near, &far[i], (uint8_t)(FIRST + i));
+		while (put(&near, &path, held[i], IBA_PACKET_MAX) == NEAR_SENT)
+			held[i]++;
+		for (uint32_t n = 0; n < held[i]; n++)
+			expect_packet(&far[i], n, IBA_PACKET_MAX);
+	}
+	EXPECT(held[0] > 3 * held[8] && held[8] > 3 * held[RECEIVERS - 1]);
+	EXPECT(held[RECEIVERS - 1] > 1);
+	end_close(&near);
+	for (int i = 0; i < RECEIVERS; i++)
+		end_close(&far[i]);
 }
 
 /* ---- Sleep ---------------------------------------------------------------------------------- */
@@ -632,6 +657,16 @@ static void expect_sent_away(const struct offer *offer, int descriptor)
 	end_close(&far);
 }
 
+/* A memory file of so many bytes behind the head, sealed as it should be; stays open. */
+static int sealed(uint32_t bytes)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	REQUIRE(fd >= 0 && ftruncate(fd, sysconf(_SC_PAGESIZE) + (off_t)bytes) == 0);
+	REQUIRE(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+	return fd;
+}
+
 TEST(test_near_connection_without_a_ring_is_closed)
 {
 	struct offer offer = good_offer;
@@ -641,7 +676,7 @@ TEST(test_near_connection_without_a_ring_is_closed)
 	WORLD_OR_SKIP();
 	expect_sent_away(&good_offer, -1);
 	expect_sent_away(&good_offer, STDIN_FILENO);
-	fd = ring_make(&ring);
+	fd = ring_make(&ring, RING_BYTES_MIN);
 	REQUIRE(fd >= 0);
 	offer.magic++;
 	expect_sent_away(&offer, fd);
@@ -658,6 +693,10 @@ TEST(test_near_connection_without_a_ring_is_closed)
 	REQUIRE(seals >= 0 && ftruncate(seals, lseek(fd, 0, SEEK_END)) == 0);
 	expect_sent_away(&good_offer, seals);
 	close(seals);
+	/* Memory that is not a power of two, or more than there is a reason for. */
+	expect_sent_away(&good_offer, sealed(3 * RING_BYTES_MIN));
+	expect_sent_away(&good_offer, sealed(2 * RING_BYTES_MAX));
+	expect_sent_away(&good_offer, sealed(0));
 	close(fd);
 	ring_unmap(&ring);
 }
@@ -672,7 +711,7 @@ TEST(test_near_second_ring_ends_the_connection)
 	WORLD_OR_SKIP();
 	end_open(&far, FAR_SLOT);
 	fd = connect_by_hand(FAR_SLOT);
-	descriptor = ring_make(&ring);
+	descriptor = ring_make(&ring, RING_BYTES_MIN);
 	REQUIRE(descriptor >= 0);
 	offer_by_hand(fd, &good_offer, descriptor);
 	REQUIRE(end_look(&far, PATIENCE_MS) && near_is_sent_to(far.near));
@@ -698,7 +737,7 @@ static void expect_broken(void (*harm)(struct ring *r))
 
 	end_open(&far, FAR_SLOT);
 	fd = connect_by_hand(FAR_SLOT);
-	descriptor = ring_make(&ring);
+	descriptor = ring_make(&ring, RING_BYTES_MIN);
 	REQUIRE(descriptor >= 0);
 	offer_by_hand(fd, &good_offer, descriptor);
 	close(descriptor);
@@ -714,7 +753,7 @@ static void expect_broken(void (*harm)(struct ring *r))
 
 static void put_too_much(struct ring *r)
 {
-	r->own = RING_BYTES;
+	r->own = r->bytes;
 	ring_put(r, 1);
 }
 
@@ -759,10 +798,10 @@ TEST(test_near_ring_of_a_false_receiver_is_given_up)
 	struct ring sender, receiver;
 	int fd;
 
-	fd = ring_make(&sender);
+	fd = ring_make(&sender, RING_BYTES_MIN);
 	REQUIRE(fd >= 0 && ring_map(&receiver, fd) == 0);
 	close(fd);
-	ring_take(&receiver, 2 * RING_BYTES);
+	ring_take(&receiver, 2 * receiver.bytes);
 	while (!sender.is_broken && ring_room(&sender, 4096))
 		ring_put(&sender, 4096);
 	EXPECT(sender.is_broken);
