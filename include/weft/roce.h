@@ -200,7 +200,7 @@ struct weft_roce_counts {
 	 * pinned; what is pinned here weft_space_query() tells (SEND-S4).
 	 */
 	uint64_t kept_bytes, kept_bytes_max, kept_byte_ns;
-	/* Packets by memory that is shared with adapters of this host; lost: the peer took none. */
+	/* Packets by memory that is shared with adapters of this host; lost: the peer has gone. */
 	uint64_t near_in, near_out, near_lost;
 	uint64_t reserved[2]; /* zero */
 };

@@ -43,7 +43,7 @@ struct ib_conn {
 	/* From the config. */
 	uint64_t timeout_ns; /* UINT64_MAX: for ever */
 	uint8_t retries, rnr_retries, rnr_timer_code;
-	bool is_peer_gone; /* its adapter was on this host, and has ended */
+	bool is_peer_gone; /* its process was on this host, and has died */
 	uint32_t window, ack_every, q_key;
 	enum turn turn;
 	/* The end. */

@@ -168,9 +168,9 @@ void ib_port_wake(struct ib_port *port, uint64_t now_ns);
 struct ib_conn *ib_port_event(struct ib_port *port);
 
 /*
- * The adapter to which packets of that number went has closed or died. Reliable connections to it
- * give it up without waiting for answers: their requests end, those that are posted later as well
- * (WEFT_ERR_PEER_GONE).
+ * The process of the adapter to which packets of that number went has died. Reliable connections
+ * to it give it up without waiting for answers: their requests end, those that are posted later as
+ * well (WEFT_ERR_PEER_GONE).
  */
 void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_number);
 

@@ -5,8 +5,8 @@
  *
  * An adapter that sends to another makes a ring (ring.h), connects to the unix socket of the
  * other's slot, and offers the ring, which the other takes or refuses. Each direction has a ring
- * and a connection of its own. The connection then wakes an end that sleeps, and its end reports
- * that the other adapter has closed, or its process died.
+ * and a connection of its own. The connection then wakes an end that sleeps. An adapter that closes
+ * says so; a connection that ends without that reports that the process died.
  *
  * Both ends check the user of the other, as everywhere between processes of a host (unix_names.h):
  * a ring reaches no process that UDP packets would not reach.
@@ -93,7 +93,7 @@ void near_flush(struct near *near);
 bool near_has_room(struct near *near);
 void near_room_used(struct near *near);
 
-/* Whether its receiver has made no room for 10 ms: its process is stopped. */
+/* Whether no room is to be waited for: its process is stopped, for 10 ms by now, or we leave. */
 bool near_is_stalled(const struct near *near, uint32_t number);
 
 /* When the next receiver counts as stalled; UINT64_MAX: none. */

@@ -416,7 +416,7 @@ static bool send_near_ready(struct roce *r)
 	return has_moved;
 }
 
-/* Adapters of this host that have ended, or that take no packets by shared memory. */
+/* Adapters of this host whose processes died, or that take no packets by shared memory. */
 static void leave_those_ended(struct roce *r)
 {
 	struct near_ended ended;

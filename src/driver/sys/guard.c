@@ -158,85 +158,29 @@ static void on_fault(int entry, int number, siginfo_t *info, void *context)
 	current = a;
 }
 
-static void entry_0(int number, siginfo_t *info, void *context)
-{
-	on_fault(0, number, info, context);
-}
+/* Each is a function of its own address. */
+#define ENTRY(n)                                                                                   \
+	static void entry_##n(int number, siginfo_t *info, void *context)                          \
+	{                                                                                          \
+		on_fault(n, number, info, context);                                                \
+	}
 
-static void entry_1(int number, siginfo_t *info, void *context)
-{
-	on_fault(1, number, info, context);
-}
-
-static void entry_2(int number, siginfo_t *info, void *context)
-{
-	on_fault(2, number, info, context);
-}
-
-static void entry_3(int number, siginfo_t *info, void *context)
-{
-	on_fault(3, number, info, context);
-}
-
-static void entry_4(int number, siginfo_t *info, void *context)
-{
-	on_fault(4, number, info, context);
-}
-
-static void entry_5(int number, siginfo_t *info, void *context)
-{
-	on_fault(5, number, info, context);
-}
-
-static void entry_6(int number, siginfo_t *info, void *context)
-{
-	on_fault(6, number, info, context);
-}
-
-static void entry_7(int number, siginfo_t *info, void *context)
-{
-	on_fault(7, number, info, context);
-}
-
-static void entry_8(int number, siginfo_t *info, void *context)
-{
-	on_fault(8, number, info, context);
-}
-
-static void entry_9(int number, siginfo_t *info, void *context)
-{
-	on_fault(9, number, info, context);
-}
-
-static void entry_10(int number, siginfo_t *info, void *context)
-{
-	on_fault(10, number, info, context);
-}
-
-static void entry_11(int number, siginfo_t *info, void *context)
-{
-	on_fault(11, number, info, context);
-}
-
-static void entry_12(int number, siginfo_t *info, void *context)
-{
-	on_fault(12, number, info, context);
-}
-
-static void entry_13(int number, siginfo_t *info, void *context)
-{
-	on_fault(13, number, info, context);
-}
-
-static void entry_14(int number, siginfo_t *info, void *context)
-{
-	on_fault(14, number, info, context);
-}
-
-static void entry_15(int number, siginfo_t *info, void *context)
-{
-	on_fault(15, number, info, context);
-}
+ENTRY(0)
+ENTRY(1)
+ENTRY(2)
+ENTRY(3)
+ENTRY(4)
+ENTRY(5)
+ENTRY(6)
+ENTRY(7)
+ENTRY(8)
+ENTRY(9)
+ENTRY(10)
+ENTRY(11)
+ENTRY(12)
+ENTRY(13)
+ENTRY(14)
+ENTRY(15)
 
 static void (*const entries[ENTRIES])(int, siginfo_t *, void *) = {
 	entry_0, entry_1, entry_2,  entry_3,  entry_4,	entry_5,  entry_6,  entry_7,
