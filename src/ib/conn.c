@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "ib/datagram.h"
+#include "ib/direct.h"
 #include "ib/ee.h"
 #include "ib/group.h"
 #include "ib/pace.h"
@@ -222,6 +223,9 @@ enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struc
 	qp->tally.is_begun = true;
 	note_path(c);
 	set_reads_out(c, k);
+	port->epochs += port->epochs == UINT32_MAX ? 2 : 1;
+	c->epoch = port->epochs;
+	direct_grant(c);
 	*conn = c;
 	return WEFT_OK;
 }
@@ -268,6 +272,12 @@ static bool set_reads_in(struct ib_conn *c, uint32_t reads_in)
 	return true;
 }
 
+static void grant_anew(struct ib_conn *c)
+{
+	direct_revoke(c);
+	direct_grant(c);
+}
+
 static bool is_drained(const struct weft_qp *qp)
 {
 	return qp->state == WEFT_QPS_SQD && !qp->is_draining && qp->sq.begun == 0;
@@ -293,7 +303,9 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 	if (fields & IB_PATH) {
 		c->path = k->path;
 		c->path.mtu_bytes = mtu_bytes;
-		c->is_peer_gone = false;
+		c->is_peer_gone = c->req.is_answered = false;
+		c->direct_epoch = 0;
+		grant_anew(c);
 		if (list_is_linked(&c->ready_link)) { /* held, for room on the old path? */
 			list_remove(&c->ready_link);
 			conn_ready(c);
@@ -506,6 +518,7 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	struct ib_conn *c = qp->stream;
 	struct responder *r = &c->resp;
 
+	direct_revoke(c);
 	if (qp->service == WEFT_RD)
 		rd_down(c);
 	rc_resp_touch(c);
@@ -528,9 +541,15 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	conn_ready(c);
 }
 
+static void ib_rights_changed(struct weft_qp *qp)
+{
+	grant_anew(qp->stream);
+}
+
 const struct transport ib_transport = {
 	.check = ib_check,
 	.issue = ib_issue,
 	.advance = ib_advance,
 	.down = ib_down,
+	.rights_changed = ib_rights_changed,
 };

@@ -44,6 +44,12 @@ struct ib_conn {
 	uint64_t timeout_ns; /* UINT64_MAX: for ever */
 	uint8_t retries, rnr_retries, rnr_timer_code;
 	bool is_peer_gone; /* its process was on this host, and has died */
+	bool has_grant;	   /* its peer may access memory directly, see direct.h */
+	uint32_t epoch;	   /* tells it from others of the same queue pair; not 0 */
+	/* Of direct_issue(). */
+	uint32_t direct_epoch; /* of the peer's connection; 0: not known yet */
+	uint32_t direct_polls; /* of the program, before the latest requests */
+	uint32_t direct_ahead; /* how many of those there are */
 	uint32_t window, ack_every, q_key;
 	enum turn turn;
 	/* The end. */

@@ -180,6 +180,48 @@ void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_num
  */
 struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number);
 
+/* ---- Access to the memory of a peer on this host -------------------------------------------- */
+
+/* A Write or Read of one packet, to be executed by this end in the memory of the peer. */
+struct ib_direct_access {
+	uint32_t near_number;	  /* of the peer's adapter */
+	uint32_t number, peer_qp; /* the queue pairs of this end and of the peer */
+	uint32_t epoch;		  /* in, out: of the peer's connection; 0: not known yet */
+	bool is_write;
+	uint64_t addr;
+	uint32_t tag, length;
+	uint8_t *bytes; /* to write, or read */
+};
+
+/* The peer of a queue pair of ours may access memory so, by the rights of the queue pair. */
+struct ib_direct_grant {
+	uint32_t number, peer_qp, pd, rights;
+	uint32_t epoch; /* of the connection, see struct ib_direct_access */
+};
+
+/* What the peer has done by a grant. */
+struct ib_direct_tally {
+	uint64_t writes, written_bytes, reads, read_bytes;
+};
+
+struct ib_direct {
+	/* False: it was not executed, or not wholly, and packets must. */
+	bool (*access)(void *owner, struct ib_direct_access *access);
+	/* False: there is no room for the grant. revoke: its end. */
+	bool (*grant)(void *owner, const struct ib_direct_grant *grant);
+	void (*revoke)(void *owner, uint32_t number);
+	/* What the peer has done since the grant, or since the last call. */
+	void (*collect)(void *owner, uint32_t number, struct ib_direct_tally *tally);
+	void *owner;
+};
+
+/* From now on; it lives as long as the port. */
+void ib_port_set_direct(struct ib_port *port, const struct ib_direct *direct);
+
+/* Counts what peers have done so far: for one queue pair; for all and ib_port_counts(). */
+void ib_settle(struct weft_qp *qp);
+void ib_port_settle(struct ib_port *port);
+
 /* ---- Management datagrams ------------------------------------------------------------------- */
 
 /* A datagram from or to queue pair 1 of a peer. The path is from this end to the peer. */
@@ -210,6 +252,7 @@ struct ib_counts {
 	uint64_t bounced;		  /* packets whose payload had to be copied */
 	uint64_t marked;		  /* of packets_in: with ECN CE */
 	uint64_t notices_in, notices_out; /* CNPs */
+	uint64_t direct_in, direct_out;	  /* of messages_in and _out: without packets */
 	enum weft_reason dropped_for;	  /* the latest */
 	/*
 	 * SEND-S4: what an implementation would pin that pins all data until it is acknowledged:

@@ -12,6 +12,7 @@
  *	rc_comp.c   RC completer: responses and acknowledgements of the peer    (requester.h)
  *	rc_holes.c  missing Read responses
  *	rc_near.c   which PSNs a genuine peer can be at
+ *	direct.c    Writes and Reads in the memory of a peer on this host
  *	rc_retry.c  timeouts and retries
  *	rc_resp.c   RC responder: requests of the peer                          (responder.h, rc.h)
  *	rc_reply.c  RC responder: responses and acknowledgements                (responder.h, rc.h)
@@ -60,9 +61,11 @@ struct ib_port {
 	uint64_t drops[WEFT_REASON_COUNT]; /* of counts.dropped */
 	uint64_t cut_after;		   /* injected fault: bytes one way; UINT64_MAX: never */
 	struct qp_tally unowned; /* counts without a queue pair: it has left, or of a context */
-	bool has_near_icrc;	 /* packets by shared memory have one, too */
-	uint32_t burst;		 /* packets that the first of ready has sent in its turn */
-	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not computed yet */
+	const struct ib_direct *direct; /* NULL: none */
+	uint32_t epochs;		/* of connections so far */
+	bool has_near_icrc;		/* packets by shared memory have one, too */
+	uint32_t burst;			/* packets that the first of ready has sent in its turn */
+	uint32_t factors[IB_FACTORS];	/* of iba_icrc_factor(), by words; 0: not computed yet */
 	uint8_t bounce[IB_BOUNCES][IBA_PAYLOAD_MAX];
 	uint32_t bounced; /* packets of this batch with payload in bounce */
 	uint64_t now_ns;  /* of the latest call that had the time */

@@ -34,7 +34,7 @@ static void una_move(struct ib_conn *c, uint32_t psn)
 }
 
 /* AMB-04: the answer is a message to its sinks, and the one touch of theirs. */
-static void read_end(struct ib_conn *c, struct send_wqe *wqe)
+void rc_read_end(struct ib_conn *c, struct send_wqe *wqe)
 {
 	struct outcome out = { .status = WEFT_SUCCESS, .byte_count = wqe->length };
 
@@ -52,7 +52,7 @@ static void oldest_end(struct ib_conn *c, const struct sent *s)
 
 	if (is_read(c)) {
 		una_move(c, iba_psn_add(s->psn, s->count));
-		read_end(c, wqe);
+		rc_read_end(c, wqe);
 	} else {
 		if (!c->is_ee && !request_is_inline(wqe))
 			port_kept(c->port, &c->req, -(int64_t)wqe->length);

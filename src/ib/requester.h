@@ -65,6 +65,7 @@ struct requester {
 	bool is_sink_absent; /* an answer was dropped, as its page was away */
 	/* IBA 9.7.7.2, end-to-end credits: messages that need a receive up to limit_ssn go. */
 	bool is_limited;
+	bool is_answered; /* a request has ended: the peer has the same connection */
 	uint8_t retries_left, rnr_left;
 	uint32_t limit_ssn;
 	/* Retries. */
@@ -134,4 +135,7 @@ void rc_req_pop(struct ib_conn *c);
 void rc_req_fail(struct ib_conn *c, enum weft_status status, enum weft_reason reason);
 
 /* rc_comp.c */
+
+/* The answer of a Read or an atomic has been placed: ends it. */
+void rc_read_end(struct ib_conn *c, struct send_wqe *wqe);
 enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/crc.h"
+#include "mem/published.h"
 
 /* What each kind of access needs. */
 static const struct {
@@ -24,11 +25,11 @@ static const struct {
 _Static_assert(WEFT_REASON_COUNT <= UINT8_MAX, "a refusal fits its field");
 
 /* LOC-02b, IWARP-06b, IWARP-09b under the policy of AMB-12. */
-static enum weft_reason check_type(const struct mem_table *t, const struct mem_entry *e,
+static enum weft_reason check_type(enum weft_policy policy, const struct mem_entry *e,
 				   enum mem_kind kind)
 {
 	if (kinds[kind].is_remote) {
-		if (e->type == MEM_REGION && t->policy == WEFT_POLICY_STRICT)
+		if (e->type == MEM_REGION && policy == WEFT_POLICY_STRICT)
 			return kind == MEM_READ_SINK ? WEFT_R_READ_SINK : WEFT_R_TAG_REGION_REMOTE;
 	} else if (e->type == MEM_WINDOW) {
 		return WEFT_R_TAG_WINDOW_LOCAL;
@@ -40,11 +41,11 @@ static enum weft_reason check_type(const struct mem_table *t, const struct mem_e
  * AMB-04: the sink of a Read is written by the peer's response, so it is a remote-write target;
  * under the open policy a region's own local write serves as well, as on the SAN side.
  */
-static bool has_right(const struct mem_table *t, const struct mem_entry *e, enum mem_kind kind)
+static bool has_right(enum weft_policy policy, const struct mem_entry *e, enum mem_kind kind)
 {
 	if (e->rights & kinds[kind].right)
 		return true;
-	return kind == MEM_READ_SINK && t->policy == WEFT_POLICY_OPEN && e->type == MEM_REGION &&
+	return kind == MEM_READ_SINK && policy == WEFT_POLICY_OPEN && e->type == MEM_REGION &&
 	       (e->rights & WEFT_LOCAL_WRITE);
 }
 
@@ -59,7 +60,7 @@ static enum weft_reason check_range(const struct mem_entry *e, const struct mem_
 	return WEFT_OK;
 }
 
-static enum weft_reason check_entry(const struct mem_table *t, const struct mem_entry *e,
+static enum weft_reason check_entry(enum weft_policy policy, const struct mem_entry *e,
 				    const struct mem_access *a)
 {
 	enum weft_reason r;
@@ -70,7 +71,7 @@ static enum weft_reason check_entry(const struct mem_table *t, const struct mem_
 
 		return is_spent ? WEFT_R_TAG_SPENT : WEFT_R_TAG_INVALID;
 	}
-	r = check_type(t, e, a->kind);
+	r = check_type(policy, e, a->kind);
 	if (r != WEFT_OK)
 		return r;
 	if (e->pd != a->pd)
@@ -82,7 +83,7 @@ static enum weft_reason check_entry(const struct mem_table *t, const struct mem_
 	r = check_range(e, a);
 	if (r != WEFT_OK)
 		return r;
-	if (!has_right(t, e, a->kind))
+	if (!has_right(policy, e, a->kind))
 		return (enum weft_reason)kinds[a->kind].refusal;
 	return WEFT_OK;
 }
@@ -166,7 +167,7 @@ enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *
 		return WEFT_OK;
 	}
 	if (index < t->tags_max)
-		r = check_entry(t, &t->entries[index], a);
+		r = check_entry(t->policy, &t->entries[index], a);
 	if (r == WEFT_OK) {
 		const struct mem_entry *e = &t->entries[index];
 
@@ -213,7 +214,7 @@ enum weft_reason mem_access_retired(const struct mem_table *t, const struct mem_
 	r = check_range(e, a);
 	if (r != WEFT_OK)
 		return r;
-	if (!has_right(t, e, a->kind))
+	if (!has_right(t->policy, e, a->kind))
 		return (enum weft_reason)kinds[a->kind].refusal;
 	*grant = (struct mem_grant){
 		.space = space,
@@ -221,6 +222,22 @@ enum weft_reason mem_access_retired(const struct mem_table *t, const struct mem_
 		.length = a->length,
 	};
 	return space->is_flat ? WEFT_OK : check_memory(t, a, grant);
+}
+
+enum weft_reason mem_published_check(const struct mem_published *entries, enum weft_policy policy,
+				     const struct mem_access *a, uint64_t *addr)
+{
+	const struct mem_published *p = &entries[weft_tag_index(a->tag) % MEM_PUBLISHED_MAX];
+	uint32_t tag = atomic_load_explicit(&p->tag, memory_order_acquire);
+	struct mem_entry e;
+	enum weft_reason r;
+
+	if (weft_tag_index(tag) != weft_tag_index(a->tag))
+		return WEFT_R_TAG_INDEX;
+	e = p->entry; /* a copy: the other process is not to be trusted */
+	r = check_entry(policy, &e, a);
+	*addr = e.origin + (a->addr - e.start);
+	return r;
 }
 
 bool mem_grant_is_paging(const struct mem_grant *g)
@@ -239,7 +256,8 @@ enum weft_reason mem_access_look(const struct mem_table *t, const struct mem_acc
 
 	if (a->length == 0)
 		return WEFT_OK;
-	return index < t->tags_max ? check_entry(t, &t->entries[index], a) : WEFT_R_TAG_INDEX;
+	return index < t->tags_max ? check_entry(t->policy, &t->entries[index], a)
+				   : WEFT_R_TAG_INDEX;
 }
 
 struct mem_grant mem_grant_of(const void *bytes, uint64_t length)

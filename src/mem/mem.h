@@ -80,6 +80,8 @@ struct mem_limits {
 	struct mem_watch *watch;       /* NULL: nothing is known of its changes */
 };
 
+struct mem_publisher;
+
 struct mem_table {
 	struct mem_entry *entries;
 	uint32_t *free; /* stack of free indices, see table.c */
@@ -101,7 +103,8 @@ struct mem_table {
 	const atomic_uint *unmapped; /* of the watch; never NULL */
 	/* Of each region of process memory: the changes when it began; 0: it is not watched. */
 	uint64_t *begun;
-	struct trace *trace; /* may be NULL */
+	const struct mem_publisher *publisher; /* NULL: entries are not published */
+	struct trace *trace;		       /* may be NULL */
 	uint64_t refused;
 };
 

@@ -254,8 +254,10 @@ static enum weft_reason change_kept(struct mem_table *t, struct mem_entry *e,
 
 	if (r != WEFT_OK)
 		return r;
+	table_withdraw(t, e);
 	table_set_pd(t, e, owner->pd);
 	region_name(e, &plan, &o);
+	table_publish(t, e);
 	return WEFT_OK;
 }
 

@@ -139,11 +139,14 @@ void table_set_valid(struct mem_table *t, struct mem_entry *e, bool is_valid)
 					    .a = table_tag(t, e),
 					    .b = e->length,
 				    });
+	if (is_valid)
+		table_publish(t, e);
 }
 
 void table_close(struct mem_table *t, struct mem_entry *e)
 {
 	CHECK(e->state == MEM_VALID);
+	table_withdraw(t, e);
 	if (e->type == MEM_WINDOW) {
 		t->entries[e->region].windows--;
 		e->region = 0;

@@ -13,6 +13,10 @@ void table_give(struct mem_table *t, uint32_t index);
 /* Sets or clears the valid bit. */
 void table_set_valid(struct mem_table *t, struct mem_entry *e, bool is_valid);
 
+/* Around a change of a valid entry: other processes do not access it meanwhile (published.h). */
+void table_withdraw(struct mem_table *t, const struct mem_entry *e);
+void table_publish(struct mem_table *t, const struct mem_entry *e);
+
 /*
  * Drops the references of a valid entry (space, ATT, its region's count), clears the valid bit.
  */

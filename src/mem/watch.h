@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct mem_peers;
+
 struct mem_watch {
 	/* Changes of the process, counted in steps of 2; odd: one is under way. */
 	const atomic_uint_fast64_t *changes;
@@ -32,6 +34,21 @@ struct mem_watch {
 	uint64_t since;
 	/* Written by the thread that has the adapter's lock. */
 	atomic_bool is_accessing;
+	/* Other processes that access the memory as well; NULL: none. */
+	_Atomic(struct mem_peers *) peers;
+};
+
+/* Another process, alone in its cache line: whether it accesses memory of this one now. */
+struct mem_peer {
+	_Alignas(64) atomic_uint is_accessing;
+};
+
+enum { MEM_PEERS_MAX = 256 };
+
+/* They access it only while no unmapped range is known: then they would have to ask. */
+struct mem_peers {
+	atomic_uint *unmapped; /* as that of the watch, for them to read */
+	struct mem_peer *each; /* MEM_PEERS_MAX */
 };
 
 /* A region begins, or a mapping: what was unmapped before is of no interest to it. */

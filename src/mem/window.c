@@ -202,7 +202,9 @@ enum weft_reason mem_window_give(struct mem_table *t, uint32_t pd, uint32_t tag,
 		return r;
 	if (e->state != MEM_VALID)
 		return WEFT_R_WINDOW_UNBOUND;
+	table_withdraw(t, e);
 	table_set_qp(t, e, qp);
+	table_publish(t, e);
 	return WEFT_OK;
 }
 

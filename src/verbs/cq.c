@@ -167,6 +167,7 @@ enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions
 {
 	uint32_t seen = cq->count - cq->hidden, n = seen < max ? seen : max;
 
+	cq->polls++;
 	*count = n;
 	if (cq->count == 0 && max > 0 && cq->is_overrun) {
 		cq->is_overrun = false;

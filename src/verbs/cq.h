@@ -13,6 +13,7 @@ struct weft_cq {
 	uint32_t number;
 	uint32_t users; /* queue pairs, counted once for each of their queues */
 	uint32_t max, head, count;
+	uint32_t polls; /* calls of cq_poll() so far */
 	enum cq_arm arm;
 	uint64_t lost;	 /* completions lost for lack of room */
 	bool is_overrun; /* one was lost since a poll last reported it */

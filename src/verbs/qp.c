@@ -256,6 +256,13 @@ static void qp_modify_state(struct weft_qp *qp, enum weft_qp_state to)
 	qp_ready(qp);
 }
 
+static void set_remote_rights(struct weft_qp *qp, uint32_t rights)
+{
+	qp->remote_rights = rights;
+	if (qp->transport && qp->transport->rights_changed)
+		qp->transport->rights_changed(qp);
+}
+
 enum weft_reason qp_modify(struct weft_qp *qp, const struct weft_qp_attr *attr, uint32_t fields)
 {
 	enum weft_reason r = modify_check(qp, attr, fields);
@@ -263,7 +270,7 @@ enum weft_reason qp_modify(struct weft_qp *qp, const struct weft_qp_attr *attr, 
 	if (r != WEFT_OK)
 		return r;
 	if (fields & WEFT_QP_REMOTE_RIGHTS)
-		qp->remote_rights = attr->remote_rights;
+		set_remote_rights(qp, attr->remote_rights);
 	if (fields & WEFT_QP_REGISTER)
 		qp->is_register_enabled = attr->is_register_enabled;
 	if (fields & WEFT_QP_ON_FAILURE)

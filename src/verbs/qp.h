@@ -37,6 +37,9 @@ struct transport {
 	 * WEFT_R_PEER_GONE: orderly; another reason: an error of this side, reported to the peer.
 	 */
 	void (*down)(struct weft_qp *qp, enum weft_reason why);
+
+	/* The peer's rights have changed; NULL: they are looked at when it needs them. */
+	void (*rights_changed)(struct weft_qp *qp);
 };
 
 /*

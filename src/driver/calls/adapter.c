@@ -269,6 +269,7 @@ enum weft_reason weft_capture_start(struct weft_adapter *adapter, const char *pa
 		err = recording_get(path, false, &o->recording);
 		r = err == 0 ? WEFT_OK : err == -EBUSY ? WEFT_R_BUSY : system_reason(-err);
 	}
+	net_observe(adapter->net);
 	adapter_leave(adapter);
 	return r;
 }
@@ -289,6 +290,7 @@ enum weft_reason weft_capture_stop(struct weft_adapter *adapter)
 		r = err == 0 ? WEFT_OK : system_reason(-err);
 		o->recording = NULL;
 	}
+	net_observe(adapter->net);
 	adapter_leave(adapter);
 	return r;
 }

@@ -85,6 +85,8 @@ struct carrier_calls {
 	 */
 	bool (*exit_begin)(struct carrier *c);
 	void (*exit_end)(struct carrier *c);
+	/* A capture has begun or ended. NULL: of no interest. */
+	void (*observe)(struct carrier *c);
 	/* In a child of fork(): closes the descriptors; everything else belongs to the parent. */
 	void (*abandon)(struct carrier *c);
 	/* Adds the carrier's counters. */

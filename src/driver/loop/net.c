@@ -211,6 +211,16 @@ void watch_abandon(struct watch *w)
 	w->interest = 0;
 }
 
+void net_observe(struct net *net)
+{
+	for (uint32_t i = 0; net && i < net->carrier_count; i++) {
+		struct carrier *c = net->carriers[i];
+
+		if (c->calls->observe)
+			c->calls->observe(c);
+	}
+}
+
 /* A shutdown, or a call on epoll, would change what the parent has as well. */
 void net_abandon(struct net *net)
 {

@@ -110,6 +110,9 @@ bool net_rest(struct net *net);
 /* At exit(): sends deferred requests, and tells peers that the process ends. */
 void net_exit(struct net *net);
 
+/* A capture has begun or ended. NULL: there is no network. */
+void net_observe(struct net *net);
+
 /* In a child of fork(): closes the descriptors; everything else belongs to the parent. */
 void net_abandon(struct net *net);
 

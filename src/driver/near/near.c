@@ -28,7 +28,7 @@ void near_say(struct near *n, const struct watch *w, enum near_kind kind)
 	const struct near_message m = { .kind = kind,
 					.adapter_slot = n->config.adapter_slot,
 					.adapter_id = n->adapter_id,
-					.descriptor = -1 };
+					.descriptors = { -1, -1 } };
 
 	n->counts.wakes += kind == NEAR_WAKE;
 	(void)near_message_send(w->fd, &m);
@@ -156,6 +156,7 @@ enum weft_reason near_open(const struct near_config *config, struct near **near)
 	list_init(&n->ins);
 	list_init(&n->touched);
 	list_init(&n->blocked);
+	near_direct_open(n);
 	n->config.watch(n->config.owner, &n->listener, EPOLLIN);
 	*near = n;
 	return WEFT_OK;
@@ -175,6 +176,7 @@ void near_close(struct near *n)
 			near_out_close(n->outs[i], NEAR_LEFT);
 	}
 	near_watch_close(n, &n->listener);
+	near_direct_close(n);
 	spare_close(n);
 	free(n);
 }
@@ -184,6 +186,7 @@ void near_abandon(struct near *n)
 {
 	n->is_abandoned = true;
 	watch_abandon(&n->listener);
+	near_direct_abandon(n);
 	spare_close(n);
 	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
 		struct near_in *i = CONTAINER_OF(at, struct near_in, link);
@@ -195,6 +198,7 @@ void near_abandon(struct near *n)
 		if (n->outs[i]) {
 			watch_abandon(&n->outs[i]->watch);
 			n->outs[i]->ring.head = NULL;
+			n->outs[i]->seen = (struct near_seen){ 0 };
 		}
 	}
 }

@@ -25,7 +25,8 @@ struct near_config {
 	/* Watches a descriptor for these events, 0: no longer; calls its ready(). */
 	void (*watch)(void *owner, struct watch *w, uint32_t events);
 	void *owner;
-	uint8_t adapter_slot; /* our own */
+	uint8_t adapter_slot;  /* our own */
+	struct mem_table *mem; /* the same; NULL: other processes do not access it */
 };
 
 /* WEFT_OK, or why there is no near path. */
@@ -114,6 +115,21 @@ const struct ib_in *near_next(struct near *near);
  */
 void near_stand_by(struct near *near, bool is_polled);
 bool near_rest(struct near *near);
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/*
+ * The functions of struct ib_direct: one end reads or writes memory of the other's process by
+ * system calls, where the kernel lets it (as for ptrace()), after the access check of the table
+ * that the other shows. Deregistration waits for accesses that are under way.
+ */
+bool near_access(struct near *near, struct ib_direct_access *access);
+bool near_grant(struct near *near, const struct ib_direct_grant *grant);
+void near_revoke(struct near *near, uint32_t number);
+void near_collect(struct near *near, uint32_t number, struct ib_direct_tally *tally);
+
+/* Whether others must send packets instead, which a capture sees. */
+void near_shut(struct near *near, bool is_shut);
 
 /* ---- Counters ------------------------------------------------------------------------------- */
 

@@ -28,6 +28,7 @@ void near_in_close(struct near_in *i)
 	near_watch_close(n, &i->watch);
 	ring_unmap(&i->ring);
 	list_remove(&i->link);
+	near_in_ended(n, i->adapter_slot);
 	free(i);
 	n->counts.ins--;
 }
@@ -39,19 +40,30 @@ static void refuse(struct near_in *i)
 	near_in_close(i);
 }
 
+static void say_taken(struct near_in *i)
+{
+	const struct near *n = i->near;
+	const struct near_message m = { .kind = NEAR_TAKEN,
+					.adapter_slot = n->config.adapter_slot,
+					.adapter_id = n->adapter_id,
+					.descriptors = { n->shown.board_fd, n->shown.marks_fd } };
+
+	(void)near_message_send(i->watch.fd, &m);
+}
+
 /* False: the ring was refused, and the connection closed. */
 static bool offer_take(struct near_in *i, const struct near_message *m)
 {
-	bool is_mapped = m->descriptor >= 0 && ring_map(&i->ring, m->descriptor) == 0;
+	bool is_mapped = m->descriptors[0] >= 0 && ring_map(&i->ring, m->descriptors[0]) == 0;
 
-	if (m->descriptor >= 0)
-		call_close(m->descriptor);
+	near_message_done(m);
 	if (!is_mapped) {
 		refuse(i);
 		return false;
 	}
 	i->adapter_id = m->adapter_id;
-	near_say(i->near, &i->watch, NEAR_TAKEN);
+	i->adapter_slot = m->adapter_slot;
+	say_taken(i);
 	return true;
 }
 
@@ -62,8 +74,7 @@ static bool message_handle(struct near_in *i, const struct near_message *m)
 		return offer_take(i, m);
 	if (i->ring.head && m->kind == NEAR_WAKE)
 		return true;
-	if (m->descriptor >= 0)
-		call_close(m->descriptor);
+	near_message_done(m);
 	if (i->ring.head) {
 		i->has_ended = true;
 		near_watch_close(i->near, &i->watch);

@@ -6,7 +6,7 @@
 
 #include "driver/sys/calls.h"
 
-enum { MAGIC = 0x77664e33 }; /* "wfN3": the version of messages, ring and records */
+enum { MAGIC = 0x77664e34 }; /* "wfN4": the version of messages, ring and records */
 
 /* Between processes of one host, so in its byte order. */
 struct wire_message {
@@ -17,7 +17,7 @@ struct wire_message {
 
 union control {
 	struct cmsghdr header;
-	uint8_t bytes[CMSG_SPACE(sizeof(int))];
+	uint8_t bytes[CMSG_SPACE(NEAR_DESCRIPTORS * sizeof(int))];
 };
 
 bool near_message_send(int fd, const struct near_message *m)
@@ -26,28 +26,37 @@ bool near_message_send(int fd, const struct near_message *m)
 	union control control = { .bytes = { 0 } };
 	struct iovec piece = { &wire, sizeof(wire) };
 	struct msghdr header = { .msg_iov = &piece, .msg_iovlen = 1 };
+	size_t count = 0;
 
-	if (m->descriptor >= 0) {
+	while (count < NEAR_DESCRIPTORS && m->descriptors[count] >= 0)
+		count++;
+	if (count > 0) {
 		control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
 						   .cmsg_type = SCM_RIGHTS,
-						   .cmsg_len = CMSG_LEN(sizeof(int)) };
-		memcpy(CMSG_DATA(&control.header), &m->descriptor, sizeof(int));
+						   .cmsg_len = CMSG_LEN(count * sizeof(int)) };
+		memcpy(CMSG_DATA(&control.header), m->descriptors, count * sizeof(int));
 		header.msg_control = control.bytes;
-		header.msg_controllen = sizeof(control.bytes);
+		header.msg_controllen = CMSG_SPACE(count * sizeof(int));
 	}
 	return call_sendmsg(fd, &header) == sizeof(wire);
 }
 
-/* The descriptor of a message that brings one, or -1; there is room for no more. */
-static int descriptor_of(struct msghdr *m)
+/* There is room for no more. */
+static void take_descriptors(struct msghdr *header, struct near_message *m)
 {
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-	int fd = -1;
+	const struct cmsghdr *c = CMSG_FIRSTHDR(header);
 
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+	    c->cmsg_len >= CMSG_LEN(sizeof(int)) && c->cmsg_len <= CMSG_LEN(sizeof(m->descriptors)))
+		memcpy(m->descriptors, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+}
+
+void near_message_done(const struct near_message *m)
+{
+	for (int i = 0; i < NEAR_DESCRIPTORS; i++) {
+		if (m->descriptors[i] >= 0)
+			call_close(m->descriptors[i]);
+	}
 }
 
 static bool is_valid(const struct wire_message *wire)
@@ -70,21 +79,21 @@ void near_message_take(int fd, struct near_message *m)
 	/* The other end closed with a message of ours unread; its own come after this error. */
 	if (length < 0 && errno == ECONNRESET)
 		length = call_recvmsg(fd, &header);
-	*m = (struct near_message){ .kind = NEAR_CLOSED, .descriptor = -1 };
+	*m = (struct near_message){ .kind = NEAR_CLOSED, .descriptors = { -1, -1 } };
 	if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
 		m->kind = NEAR_NONE;
 		return;
 	}
 	if (length <= 0)
 		return;
-	m->descriptor = descriptor_of(&header);
+	take_descriptors(&header, m);
 	if (length == sizeof(wire) && is_valid(&wire) &&
-	    (wire.kind == NEAR_OFFER || m->descriptor < 0)) {
+	    (m->descriptors[0] < 0 || wire.kind == NEAR_OFFER || wire.kind == NEAR_TAKEN)) {
 		m->kind = (enum near_kind)wire.kind;
 		m->adapter_slot = (uint8_t)wire.adapter_slot;
 		m->adapter_id = wire.adapter_id;
-	} else if (m->descriptor >= 0) {
-		call_close(m->descriptor);
-		m->descriptor = -1;
+	} else {
+		near_message_done(m);
+		m->descriptors[0] = m->descriptors[1] = -1;
 	}
 }

@@ -5,7 +5,7 @@
  *
  *	sender                      receiver
  *	OFFER, with its ring  --->
- *	                      <---  TAKEN, or REFUSED
+ *	                      <---  TAKEN, with its board, or REFUSED
  *	WAKE                  --->                       a packet is there
  *	                      <---  WAKE                 there is room again
  *	                      <---  LEFT                 the adapter closes
@@ -25,12 +25,18 @@ enum near_kind {
 	NEAR_CLOSED /* no message: the connection has ended */
 };
 
+enum { NEAR_DESCRIPTORS = 2 };
+
 struct near_message {
 	enum near_kind kind;
 	uint8_t adapter_slot; /* of its sender */
 	uint64_t
 		adapter_id; /* of its sender: by chance, another one when the slot is taken again */
-	int descriptor;	    /* of an OFFER: the ring, for the receiver to close; else -1 */
+	/*
+	 * Of an OFFER: the ring. Of a TAKEN: both parts of near_board.h. -1: none. Those that have
+	 * come are for near_message_done() to close.
+	 */
+	int descriptors[NEAR_DESCRIPTORS];
 };
 
 /* False: the connection has ended, or its socket is full. */
@@ -38,6 +44,7 @@ bool near_message_send(int fd, const struct near_message *m);
 
 /*
  * The next message: NEAR_NONE if there is none now, NEAR_CLOSED if the connection has ended or
- * something else has come. An OFFER whose descriptor could not be received has -1.
+ * something else has come. Descriptors that could not be received are -1.
  */
 void near_message_take(int fd, struct near_message *m);
+void near_message_done(const struct near_message *m);

@@ -64,6 +64,7 @@ void near_out_close(struct near_out *o, enum near_kind why)
 	list_remove(&o->touched_link);
 	near_watch_close(n, &o->watch);
 	ring_unmap(&o->ring);
+	near_seen_close(&o->seen);
 	n->outs[o->number & NEAR_SLOTS_MAX] = NULL;
 	free(o);
 	n->counts.outs--;
@@ -71,11 +72,24 @@ void near_out_close(struct near_out *o, enum near_kind why)
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
+/* The process that listens at the other end. */
+static pid_t process_of(const struct near_out *o)
+{
+	struct ucred other;
+	socklen_t length = sizeof(other);
+
+	return getsockopt(o->watch.fd, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 ? other.pid
+										      : 0;
+}
+
 /* False: the connection is closed. */
 static bool message_handle(struct near_out *o, const struct near_message *m)
 {
 	switch (m->kind) {
 	case NEAR_TAKEN:
+		if (m->descriptors[1] >= 0 && o->adapter_id == 0)
+			(void)near_seen_open(&o->seen, m->descriptors, process_of(o));
+		near_message_done(m);
 		o->adapter_id = m->adapter_id;
 		unblock(o);
 		return true;
@@ -83,8 +97,7 @@ static bool message_handle(struct near_out *o, const struct near_message *m)
 		unblock(o);
 		return true;
 	default:
-		if (m->descriptor >= 0)
-			call_close(m->descriptor);
+		near_message_done(m);
 		near_out_close(o, m->kind);
 		return false;
 	}
@@ -125,16 +138,17 @@ static bool out_connect(struct near_out *o, uint8_t adapter_slot)
 	struct unix_names names = near_names_of(adapter_slot);
 	struct near_message offer = { .kind = NEAR_OFFER,
 				      .adapter_slot = n->config.adapter_slot,
-				      .adapter_id = n->adapter_id };
+				      .adapter_id = n->adapter_id,
+				      .descriptors = { -1, -1 } };
 	bool is_sent = false;
 
 	o->watch.fd = unix_names_connect(&names);
 	if (o->watch.fd < 0)
 		return false;
-	offer.descriptor = ring_make(&o->ring, ring_bytes(n));
-	if (offer.descriptor >= 0) {
+	offer.descriptors[0] = ring_make(&o->ring, ring_bytes(n));
+	if (offer.descriptors[0] >= 0) {
 		is_sent = near_message_send(o->watch.fd, &offer);
-		call_close(offer.descriptor);
+		near_message_done(&offer);
 	}
 	if (is_sent)
 		return true;
@@ -231,7 +245,7 @@ static void block(struct near_out *o, uint64_t now_ns, size_t bytes)
 	list_add_tail(&o->near->blocked, &o->blocked_link);
 }
 
-static struct near_out *out_find(const struct near *n, uint32_t number)
+struct near_out *near_out_find(const struct near *n, uint32_t number)
 {
 	struct near_out *o = n->outs[number & NEAR_SLOTS_MAX];
 
@@ -242,7 +256,7 @@ static struct near_out *out_find(const struct near *n, uint32_t number)
 static enum near_sent find_room(struct near *n, uint64_t now_ns, uint32_t number, size_t bytes,
 				uint8_t **room)
 {
-	struct near_out *o = out_find(n, number);
+	struct near_out *o = near_out_find(n, number);
 
 	if (!o)
 		return NEAR_LOST;
@@ -279,7 +293,7 @@ enum near_sent near_send(struct near *n, uint64_t now_ns, const struct ib_out *o
 	n->counts.lost += sent == NEAR_LOST;
 	if (sent == NEAR_SENT) {
 		packet_write(room + NEAR_RECORD_BYTES, out);
-		send_from(out_find(n, number), room, out);
+		send_from(near_out_find(n, number), room, out);
 	}
 	return sent;
 }
@@ -291,7 +305,7 @@ uint8_t *near_begin(struct near *n, uint64_t now_ns, uint32_t number)
 	n->to = NULL;
 	switch (find_room(n, now_ns, number, NEAR_RECORD_BYTES + IBA_PACKET_MAX, &room)) {
 	case NEAR_SENT:
-		n->to = out_find(n, number);
+		n->to = near_out_find(n, number);
 		return room + NEAR_RECORD_BYTES;
 	case NEAR_LOST:
 		return n->spare;
@@ -345,7 +359,7 @@ void near_room_used(struct near *n)
 
 bool near_is_stalled(const struct near *n, uint32_t number)
 {
-	const struct near_out *o = out_find(n, number);
+	const struct near_out *o = near_out_find(n, number);
 
 	return n->is_leaving || (o && o->flow == NEAR_STALLED);
 }

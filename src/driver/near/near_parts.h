@@ -5,6 +5,8 @@
  *	near.c          life, the listener, wake-ups
  *	near_in.c       adapters that send to us
  *	near_out.c      adapters that we send to
+ *	near_direct.c   memory of theirs that we access, and they of ours
+ *	near_board.h    what adapters show each other for that
  *	near_record.h   what lies in front of a packet in a ring
  *	near_message.h  the messages between two adapters
  *	ring.h          the memory that they share
@@ -13,8 +15,10 @@
 
 #include "base/list.h"
 #include "driver/near/near.h"
+#include "driver/near/near_board.h"
 #include "driver/near/near_message.h"
 #include "driver/near/ring.h"
+#include "driver/sys/notice.h"
 
 enum { NEAR_SLOTS_MAX = UINT8_MAX };
 
@@ -25,7 +29,8 @@ struct near_in {
 	struct list link;    /* of near->ins */
 	struct ring ring;    /* not mapped before the OFFER */
 	uint64_t adapter_id; /* 0 before the OFFER */
-	bool has_ended;	     /* the connection has; its packets may still be there */
+	uint8_t adapter_slot;
+	bool has_ended; /* the connection has; its packets may still be there */
 };
 
 enum near_flow {
@@ -43,6 +48,7 @@ struct near_out {
 	struct list touched_link; /* of near->touched, or of itself */
 	struct list blocked_link; /* of near->blocked unless NEAR_OPEN, else of itself */
 	struct ring ring;
+	struct near_seen seen;
 	enum near_flow flow;
 	size_t blocked_bytes;  /* the record that has no room */
 	uint64_t stalls_at_ns; /* while NEAR_BLOCKED */
@@ -76,6 +82,10 @@ struct near {
 	uint32_t taken; /* packets of that ring in this turn */
 	struct ib_in in;
 	struct near_counts counts;
+	/* Memory of ours that others access. */
+	struct near_shown shown;
+	struct mem_publisher publisher;
+	struct mem_peers peers;
 	/* Of near_begin(); NULL: the packet will be lost. */
 	struct near_out *to;
 	uint8_t spare[IBA_PACKET_MAX];
@@ -91,6 +101,16 @@ void near_watch_close(struct near *n, struct watch *w);
 /* Takes over a connection that was accepted. */
 void near_in_open(struct near *n, int fd);
 void near_in_close(struct near_in *i);
+
+struct near_out *near_out_find(const struct near *n, uint32_t number);
+
+/* Lets others access memory of ours; no longer. */
+void near_direct_open(struct near *n);
+void near_direct_close(struct near *n);
+void near_direct_abandon(struct near *n);
+
+/* The connection from that adapter has ended. */
+void near_in_ended(struct near *n, uint8_t adapter_slot);
 
 /* The kind of the message that ended it: REFUSED, LEFT, or else CLOSED. */
 void near_out_close(struct near_out *o, enum near_kind why);

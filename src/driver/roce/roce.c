@@ -48,6 +48,33 @@ static void roce_free(struct roce *r)
 	free(r);
 }
 
+bool roce_is_observed(const struct roce *r)
+{
+	return r->faults || r->net->adapter->observed.recording;
+}
+
+static bool direct_access(void *owner, struct ib_direct_access *access)
+{
+	struct roce *r = owner;
+
+	return !roce_is_observed(r) && near_access(r->near, access);
+}
+
+static bool direct_grant(void *owner, const struct ib_direct_grant *grant)
+{
+	return near_grant(((struct roce *)owner)->near, grant);
+}
+
+static void direct_revoke(void *owner, uint32_t number)
+{
+	near_revoke(((struct roce *)owner)->near, number);
+}
+
+static void direct_collect(void *owner, uint32_t number, struct ib_direct_tally *tally)
+{
+	near_collect(((struct roce *)owner)->near, number, tally);
+}
+
 /*
  * Without it packets to adapters of this host go by UDP, as to others. It may fail because a
  * process that had our slot before has not ended wholly.
@@ -56,12 +83,21 @@ static void near_start(struct roce *r)
 {
 	const struct near_config config = { .watch = watch,
 					    .owner = r->net,
-					    .adapter_slot = udp_adapter_slot(r->udp) };
+					    .adapter_slot = udp_adapter_slot(r->udp),
+					    .mem = &r->net->adapter->core.mem };
 
 	if (r->near || r->near_tries == 0)
 		return;
 	r->near_tries--;
-	(void)near_open(&config, &r->near);
+	if (near_open(&config, &r->near) != WEFT_OK)
+		return;
+	r->direct = (struct ib_direct){ .access = direct_access,
+					.grant = direct_grant,
+					.revoke = direct_revoke,
+					.collect = direct_collect,
+					.owner = r };
+	ib_port_set_direct(r->port, &r->direct);
+	near_shut(r->near, roce_is_observed(r));
 }
 
 static bool is_near_wanted(void)
@@ -312,6 +348,7 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 	const struct udp_counts *udp = udp_counts(r->udp);
 	const struct near_counts *near = near_counts_of(r);
 
+	ib_port_settle(r->port);
 	*counts = (struct weft_roce_counts){
 		.messages_in = port->messages_in,
 		.messages_out = port->messages_out,
@@ -339,6 +376,8 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 		.near_in = near->packets_in,
 		.near_out = near->packets_out,
 		.near_lost = near->lost,
+		.direct_in = port->direct_in,
+		.direct_out = port->direct_out,
 		.calls_in = udp->calls_in,
 		.calls_out = udp->calls_out,
 		.calls_empty = udp->calls_empty,
@@ -373,8 +412,10 @@ static void traffic(const struct carrier *c, struct weft_traffic *sum)
 	const struct ib_counts *port = ib_port_counts(r->port);
 	const struct udp_counts *udp = udp_counts(r->udp);
 	const struct near_counts *near = near_counts_of(r);
+	struct weft_traffic t;
 
-	const struct weft_traffic t = {
+	ib_port_settle(r->port);
+	t = (struct weft_traffic){
 		.messages_in = port->messages_in,
 		.messages_out = port->messages_out,
 		.frames_in = port->packets_in,
@@ -432,6 +473,14 @@ static void exit_end(struct carrier *c)
 	udp_hand_on_rest(roce_from(c)->udp);
 }
 
+static void observe(struct carrier *c)
+{
+	struct roce *r = roce_from(c);
+
+	if (r->near)
+		near_shut(r->near, roce_is_observed(r));
+}
+
 static void abandon(struct carrier *c)
 {
 	struct roce *r = roce_from(c);
@@ -467,6 +516,7 @@ static const struct carrier_calls roce_calls = {
 	.close = roce_close,
 	.exit_begin = exit_begin,
 	.exit_end = exit_end,
+	.observe = observe,
 	.abandon = abandon,
 	.traffic = traffic,
 };

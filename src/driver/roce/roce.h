@@ -31,7 +31,8 @@ struct roce {
 	struct carrier carrier;
 	struct net *net;
 	struct udp *udp;
-	struct near *near;  /* NULL: all packets go by UDP */
+	struct near *near; /* NULL: all packets go by UDP */
+	struct ib_direct direct;
 	uint8_t near_tries; /* to open it, that are left */
 	bool is_near_full;  /* it has no room for the next packet of the rest */
 	struct ib_port *port;
@@ -81,6 +82,9 @@ struct roce_ee {
 
 /* Converts a program's path to the core's form, with source port 0. */
 enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to);
+
+/* Whether every packet must be seen: to be captured, or to inject faults. */
+bool roce_is_observed(const struct roce *roce);
 
 /* The path's near_number, to the queue pair of this number. */
 uint32_t roce_near_number(struct roce *roce, const struct ib_path *path, uint32_t number);

@@ -454,7 +454,7 @@ static bool send_ready(struct roce *r)
 		return false;
 	}
 	net_look_at_clock(r->net);
-	ib_port_set_near_icrc(r->port, r->faults || r->net->adapter->observed.recording);
+	ib_port_set_near_icrc(r->port, roce_is_observed(r));
 	cm_ids_output(r);
 	if (r->tun)
 		has_moved = tun_output(r->tun);

@@ -25,7 +25,7 @@ static void look_at_roce(const struct weft_qp *qp, struct stat_qp *seen)
 	seen->peer_qp = qp->ends.peer_number;
 }
 
-static void look_at_qp(const struct weft_qp *qp, struct stat_qp *seen)
+static void look_at_qp(struct weft_qp *qp, struct stat_qp *seen)
 {
 	const struct link *link = qp->link;
 
@@ -37,6 +37,7 @@ static void look_at_qp(const struct weft_qp *qp, struct stat_qp *seen)
 		.send_queued = qp->sq.count,
 		.recv_queued = qp->srq ? 0 : qp->rq.used,
 	};
+	ib_settle(qp);
 	if (qp->tally.is_begun)
 		look_at_roce(qp, seen);
 	if (!link || seen->is_roce)
@@ -207,6 +208,8 @@ static void tell_roce(FILE *to, const struct stat_adapter *seen)
 	tell(to, "near_in", n->near_in);
 	tell(to, "near_out", n->near_out);
 	tell(to, "near_lost", n->near_lost);
+	tell(to, "direct_in", n->direct_in);
+	tell(to, "direct_out", n->direct_out);
 	tell(to, "sent_away", n->sent_away);
 	tell(to, "overruns", n->overruns);
 	tell(to, "refused", n->refused);

@@ -145,10 +145,21 @@ static bool is_whole(struct mem_watch *w, const void *bytes, uint64_t length)
 	return !is_noted((uintptr_t)bytes, length, w->since);
 }
 
-/* With the lock. While a change is under way the check before an access has to wait for it. */
+/*
+ * With the lock. While a change is under way the check before an access has to wait for it; other
+ * processes do not access the memory by themselves.
+ */
 static void count_unmapped(void)
 {
-	atomic_store(&unmapped_count, noted.unmapped.count + atomic_load(&changes) % 2);
+	unsigned int count = noted.unmapped.count + (unsigned int)(atomic_load(&changes) % 2);
+
+	atomic_store(&unmapped_count, count);
+	for (struct slot *s = atomic_load(&slots); s; s = s->next) {
+		struct mem_peers *peers = atomic_load(&s->watch.peers);
+
+		if (peers)
+			atomic_store(peers->unmapped, count);
+	}
 }
 
 /* With the lock. Without room more is taken for unmapped than was. */
@@ -192,14 +203,28 @@ static bool fence_all(int command)
 	return syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
+static void await_peers(const struct mem_peers *peers, uint64_t end_ns)
+{
+	uint32_t rounds = 0;
+
+	for (uint32_t i = 0; i < MEM_PEERS_MAX; i++) {
+		while (atomic_load(&peers->each[i].is_accessing) && clock_ns() < end_ns)
+			wait_a_little(&rounds);
+	}
+}
+
 static void await_accesses(void)
 {
 	uint64_t end_ns = clock_ns() + access_ns;
 	uint32_t rounds = 0;
 
 	for (struct slot *s = atomic_load(&slots); s; s = s->next) {
+		struct mem_peers *peers = atomic_load(&s->watch.peers);
+
 		while (atomic_load(&s->watch.is_accessing) && clock_ns() < end_ns)
 			wait_a_little(&rounds);
+		if (peers)
+			await_peers(peers, end_ns);
 	}
 }
 
@@ -615,6 +640,18 @@ void notice_close(struct mem_watch *w)
 	pthread_mutex_unlock(&kernel.opening);
 }
 
+/* The thread that reads events uses them only while a change is under way, or with the lock. */
+void notice_set_peers(struct mem_watch *w, struct mem_peers *peers)
+{
+	if (!w)
+		return;
+	lock();
+	atomic_store(&w->peers, peers);
+	count_unmapped();
+	unlock();
+	(void)settled();
+}
+
 void notice_query(struct notice_counts *counts)
 {
 	lock();
@@ -655,7 +692,9 @@ void notice_forget(void)
 	atomic_store(&kernel.state, IS_CLOSED);
 	noted.watched.count = 0;
 	atomic_store(&changes, (atomic_load(&changes) + 1) & ~UINT64_C(1));
-	count_unmapped();
-	for (struct slot *s = atomic_load(&slots); s; s = s->next)
+	for (struct slot *s = atomic_load(&slots); s; s = s->next) {
 		mem_watch_leave(&s->watch);
+		atomic_store(&s->watch.peers, NULL);
+	}
+	count_unmapped();
 }

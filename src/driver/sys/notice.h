@@ -26,6 +26,12 @@
 struct mem_watch *notice_open(void);
 void notice_close(struct mem_watch *w);
 
+/*
+ * Other processes access the memory of that adapter as well: a change waits for them, too. NULL:
+ * no longer. w may be NULL.
+ */
+void notice_set_peers(struct mem_watch *w, struct mem_peers *peers);
+
 /* Around fork(), and in the child, which has none of it: see struct fork_part. */
 void notice_lock(void);
 void notice_unlock(void);

@@ -12,22 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "live/roce/roce_way.h"
-#include "live/verbs_fixture.h"
-#include "own_network.h"
+#include "live/near/near_world.h"
 
 enum { KILLS = 12, WRITES_MAX = 200, WRITE_BYTES = 3000 };
-
-/* What a peer has to know of a node. */
-struct card {
-	uint32_t number, tag;
-	uint64_t addr;
-};
-
-static struct card card_of(const struct node *n)
-{
-	return (struct card){ weft_qp_number(n->qp), n->tag, (uintptr_t)n->memory };
-}
 
 static void connect_to(struct node *n, const struct card *peer)
 {
@@ -127,11 +114,12 @@ static int descriptors_open(void)
 	return n;
 }
 
-static int rings_mapped(void)
+/* Without the two of our own board. */
+static int shared_mapped(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
 	char line[512];
-	int n = 0;
+	int n = -2;
 
 	REQUIRE(maps);
 	while (fgets(line, sizeof(line), maps))
@@ -146,7 +134,7 @@ static void expect_nothing_left(struct weft_adapter *adapter, int descriptors)
 	uint64_t end_ns = thread_now_ns() + PATIENCE_NS;
 	struct weft_roce_counts n;
 
-	while (rings_mapped() > 0 || descriptors_open() > descriptors) {
+	while (shared_mapped() > 0 || descriptors_open() > descriptors) {
 		REQUIRE(thread_now_ns() < end_ns);
 		MUST(weft_roce_query(adapter, &n)); /* lets the thread have the lock */
 	}
@@ -162,7 +150,7 @@ TEST(test_near_peers_killed_at_any_moment_leave_nothing)
 		SKIP(why);
 	adapter = roce_adapter_open();
 	one_round(adapter, 0); /* what is opened at first stays */
-	while (rings_mapped() > 0)
+	while (shared_mapped() > 0)
 		one_round(adapter, 0);
 	descriptors = descriptors_open();
 	for (int i = 1; i <= kills; i++)

@@ -11,42 +11,7 @@
 #include <unistd.h>
 
 #include "descriptors.h"
-#include "live/roce/roce_way.h"
-#include "live/verbs_fixture.h"
-#include "own_network.h"
-
-#define WORLD_OR_SKIP()                                                                            \
-	do {                                                                                       \
-		const char *why = own_network_enter();                                             \
-		if (why)                                                                           \
-			SKIP(why);                                                                 \
-		REQUIRE(setenv("WEFT_NEAR", "on", 1) == 0);                                        \
-	} while (0)
-
-struct end {
-	struct weft_adapter *adapter;
-	struct node node;
-};
-
-static void end_open(struct end *e, struct weft_adapter *adapter)
-{
-	e->adapter = adapter;
-	node_open(adapter, &e->node, NULL);
-}
-
-static void end_close(struct end *e)
-{
-	node_close(&e->node, NULL);
-	MUST(weft_adapter_close(e->adapter));
-}
-
-static struct weft_roce_counts counts_of(const struct end *e)
-{
-	struct weft_roce_counts n;
-
-	MUST(weft_roce_query(e->adapter, &n));
-	return n;
-}
+#include "live/near/near_world.h"
 
 /* A Write, a Read, an atomic and a Send with all their bytes. */
 static void expect_traffic(struct node *from, struct node *to)

@@ -609,7 +609,7 @@ struct offer {
 
 enum { OFFER = 1, TAKEN, REFUSED, WAKE };
 
-static const struct offer good_offer = { 0x77664e33, OFFER, NEAR_SLOT, 1 };
+static const struct offer good_offer = { 0x77664e34, OFFER, NEAR_SLOT, 1 };
 
 static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
 {

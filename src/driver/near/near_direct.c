@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Access to memory of adapters that we send to, and what lets others access ours. */
+#include <poll.h>
+#include <sched.h>
+#include <time.h>
+
+#include "base/id_table.h"
+#include "driver/near/near_parts.h"
+#include "driver/sys/calls.h"
+
+static uint32_t grant_index(uint32_t qp_number)
+{
+	return id_slot(qp_number) % NEAR_GRANTS_MAX;
+}
+
+/* ---- Memory of others ----------------------------------------------------------------------- */
+
+/*
+ * Whether the peer's queue pair is connected to ours, by the connection that earlier accesses
+ * found, and lets its peer do this.
+ */
+static bool is_granted(const struct near_board *b, struct ib_direct_access *a, uint32_t *pd)
+{
+	const struct near_grant *g = &b->grants[grant_index(a->peer_qp)];
+	const uint32_t right = a->is_write ? WEFT_REMOTE_WRITE : WEFT_REMOTE_READ;
+
+	if (atomic_load_explicit(&g->number, memory_order_acquire) != a->peer_qp ||
+	    g->peer_qp != a->number || !(g->rights & right) ||
+	    (a->epoch != 0 && a->epoch != g->epoch))
+		return false;
+	a->epoch = g->epoch;
+	*pd = g->pd;
+	return true;
+}
+
+static void count_access(struct near_tally *t, const struct ib_direct_access *a)
+{
+	atomic_fetch_add_explicit(a->is_write ? &t->writes : &t->reads, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(a->is_write ? &t->written_bytes : &t->read_bytes, a->length,
+				  memory_order_relaxed);
+}
+
+/* While its owner waits for us to end. */
+static bool access_checked(const struct near_seen *s, struct ib_direct_access *a)
+{
+	struct mem_access access = {
+		.addr = a->addr,
+		.length = a->length,
+		.tag = a->tag,
+		.qp = a->peer_qp,
+		.kind = a->is_write ? MEM_REMOTE_WRITE : MEM_REMOTE_READ,
+	};
+	const struct near_board *b = s->board;
+	uint64_t addr;
+
+	if (atomic_load(&b->is_shut) || atomic_load(&b->unmapped) > 0 ||
+	    !is_granted(b, a, &access.pd) ||
+	    mem_published_check(b->regions, (enum weft_policy)b->policy, &access, &addr) != WEFT_OK)
+		return false;
+	if (!near_seen_move(s, addr, a->bytes, a->length, a->is_write))
+		return false;
+	count_access(&s->marks->tallies[grant_index(a->peer_qp)], a);
+	return true;
+}
+
+bool near_access(struct near *n, struct ib_direct_access *a)
+{
+	struct near_out *o = near_out_find(n, a->near_number);
+	atomic_uint *is_accessing;
+	bool is_done;
+
+	if (!o || !o->seen.board)
+		return false;
+	is_accessing = &o->seen.marks->peers[n->config.adapter_slot].is_accessing;
+	atomic_store(is_accessing, 1);
+	is_done = access_checked(&o->seen, a);
+	atomic_store_explicit(is_accessing, 0, memory_order_release);
+	return is_done;
+}
+
+/* ---- Memory of ours ------------------------------------------------------------------------- */
+
+/* Whether the process of that adapter lives. */
+static bool is_alive(const struct near_in *i)
+{
+	struct pollfd p = { .fd = i->watch.fd };
+
+	return i->watch.fd >= 0 && poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR));
+}
+
+/*
+ * An access takes about a microsecond, and lasts longer only if its thread does not run. A
+ * process that a debugger has stopped in it is waited for: it would access the memory later.
+ */
+static void await_in(const struct near_in *i)
+{
+	enum { SPINS = 1000, YIELDS = 2000 };
+	const atomic_uint *is_accessing =
+		&i->near->shown.marks->peers[i->adapter_slot].is_accessing;
+	const struct timespec little = { .tv_nsec = 100000 };
+
+	for (uint32_t round = 0; atomic_load(is_accessing); round += round < YIELDS) {
+		if (round < SPINS)
+			continue;
+		if (round < YIELDS)
+			(void)sched_yield();
+		else if (is_alive(i))
+			(void)syscall(SYS_nanosleep, &little, NULL);
+		else
+			return;
+	}
+}
+
+static void await_all(void *owner)
+{
+	const struct near *n = owner;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	for (struct list *at = n->ins.next; at != &n->ins; at = at->next)
+		await_in(CONTAINER_OF(at, struct near_in, link));
+}
+
+void near_direct_open(struct near *n)
+{
+	if (!n->config.mem || !near_shown_open(&n->shown, n->config.mem->policy))
+		return;
+	n->publisher = (struct mem_publisher){ .entries = n->shown.board->regions,
+					       .await = await_all,
+					       .owner = n };
+	n->peers = (struct mem_peers){ .unmapped = &n->shown.board->unmapped,
+				       .each = n->shown.marks->peers };
+	mem_table_publish(n->config.mem, &n->publisher);
+	notice_set_peers(n->config.mem->watch, &n->peers);
+}
+
+void near_direct_close(struct near *n)
+{
+	if (!n->shown.board)
+		return;
+	notice_set_peers(n->config.mem->watch, NULL);
+	mem_table_publish(n->config.mem, NULL);
+	near_shown_close(&n->shown);
+}
+
+void near_direct_abandon(struct near *n)
+{
+	if (n->shown.board)
+		mem_table_publish(n->config.mem, NULL);
+	near_shown_abandon(&n->shown);
+}
+
+static bool has_slot(const struct near *n, uint8_t adapter_slot)
+{
+	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
+		if (CONTAINER_OF(at, struct near_in, link)->adapter_slot == adapter_slot)
+			return true;
+	}
+	return false;
+}
+
+/* The process may have died while it accessed memory; another one may have its slot by now. */
+void near_in_ended(struct near *n, uint8_t adapter_slot)
+{
+	if (n->shown.board && !has_slot(n, adapter_slot))
+		atomic_store(&n->shown.marks->peers[adapter_slot].is_accessing, 0);
+}
+
+static struct near_grant *grant_of(struct near *n, uint32_t number)
+{
+	return &n->shown.board->grants[grant_index(number)];
+}
+
+bool near_grant(struct near *n, const struct ib_direct_grant *g)
+{
+	struct near_grant *to;
+
+	if (!n->shown.board)
+		return false;
+	to = grant_of(n, g->number);
+	if (atomic_load_explicit(&to->number, memory_order_relaxed) != 0)
+		return false;
+	to->peer_qp = g->peer_qp;
+	to->pd = g->pd;
+	to->rights = g->rights;
+	to->epoch = g->epoch;
+	atomic_store_explicit(&to->number, g->number, memory_order_release);
+	return true;
+}
+
+/* In a child of fork() the board is not mapped. */
+void near_revoke(struct near *n, uint32_t number)
+{
+	if (!n->shown.board)
+		return;
+	atomic_store(&grant_of(n, number)->number, 0);
+	await_all(n);
+}
+
+void near_collect(struct near *n, uint32_t number, struct ib_direct_tally *tally)
+{
+	struct near_tally *t;
+
+	*tally = (struct ib_direct_tally){ 0 };
+	if (!n->shown.board)
+		return;
+	t = &n->shown.marks->tallies[grant_index(number)];
+	*tally = (struct ib_direct_tally){
+		.writes = atomic_exchange(&t->writes, 0),
+		.written_bytes = atomic_exchange(&t->written_bytes, 0),
+		.reads = atomic_exchange(&t->reads, 0),
+		.read_bytes = atomic_exchange(&t->read_bytes, 0),
+	};
+}
+
+void near_shut(struct near *n, bool is_shut)
+{
+	if (!n->shown.board || atomic_load(&n->shown.board->is_shut) == is_shut)
+		return;
+	atomic_store(&n->shown.board->is_shut, is_shut);
+	await_all(n);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A request goes direct if no other of its connection is in flight: then the peer has executed all
+ * before it, and order is kept. Whatever is unusual goes by packets: they find the reason, and
+ * report it to both ends.
+ */
+#include "ib/direct.h"
+
+#include "ib/conn.h"
+#include "ib/message.h"
+#include "ib/packet.h"
+#include "ib/port.h"
+
+void ib_port_set_direct(struct ib_port *port, const struct ib_direct *direct)
+{
+	port->direct = direct;
+}
+
+static bool is_reliable(const struct ib_conn *c)
+{
+	return c->service == WEFT_RC && !c->is_xrc && !c->is_ee;
+}
+
+/*
+ * The first request of a connection goes by packets: they find out whether the two ends agree on
+ * addresses and PSNs.
+ */
+static bool may_go(const struct ib_conn *c, const struct send_wqe *wqe)
+{
+	return c->path.near_number != 0 && is_reliable(c) && c->req.is_answered &&
+	       c->req.count == 0 && !c->is_peer_gone && c->pace.limit_bps == 0 && wqe->length > 0 &&
+	       wqe->length <= c->path.mtu_bytes &&
+	       (wqe->opcode == WEFT_OP_WRITE || wqe->opcode == WEFT_OP_READ);
+}
+
+/*
+ * A program that posts request after request before it polls is served faster by packets: many
+ * are placed for one wake-up of the peer, and this end does not wait for each.
+ */
+static bool is_streaming(struct ib_conn *c)
+{
+	enum { AHEAD_MAX = 4 };
+	uint32_t polls = c->req.qp->send_cq->polls;
+
+	if (c->direct_polls != polls)
+		c->direct_ahead = 0;
+	c->direct_polls = polls;
+	return c->direct_ahead++ >= AHEAD_MAX;
+}
+
+static bool access_peer(struct ib_conn *c, const struct send_wqe *wqe, uint8_t *bytes)
+{
+	struct ib_direct_access a = {
+		.near_number = c->path.near_number,
+		.number = c->number,
+		.peer_qp = c->peer_qp,
+		.epoch = c->direct_epoch,
+		.is_write = wqe->opcode == WEFT_OP_WRITE,
+		.addr = wqe->remote_addr,
+		.tag = wqe->remote_tag,
+		.length = wqe->length,
+		.bytes = bytes,
+	};
+
+	if (!c->port->direct->access(c->port->direct->owner, &a))
+		return false;
+	c->direct_epoch = a.epoch;
+	return true;
+}
+
+/* From a copy: memory that is gone by now is found before the peer's changes. */
+static bool run_write(struct ib_conn *c, struct send_wqe *wqe)
+{
+	const uint32_t held = c->port->held_count;
+	uint8_t bytes[IBA_PAYLOAD_MAX];
+	struct load load;
+	bool is_gathered;
+
+	load_init(&load, bytes, true);
+	is_gathered = request_payload(c, wqe, 0, &load) == WEFT_OK && load.is_copied;
+	port_release(c->port, held);
+	return is_gathered && access_peer(c, wqe, load.copy);
+}
+
+static bool run_read(struct ib_conn *c, struct send_wqe *wqe)
+{
+	uint8_t bytes[IBA_PAYLOAD_MAX];
+	struct stretch sinks = request_stretch(wqe);
+
+	return access_peer(c, wqe, bytes) && place_list(c->req.qp, &sinks, bytes) == WEFT_OK;
+}
+
+static void end_write(struct ib_conn *c, struct send_wqe *wqe)
+{
+	static const struct outcome success = { .status = WEFT_SUCCESS };
+
+	c->port->counts.payload_out += wqe->length;
+	count_message_out(c->port, c->req.qp, wqe->length);
+	send_queue_end(c->req.qp, wqe, &success);
+}
+
+static void end_read(struct ib_conn *c, struct send_wqe *wqe)
+{
+	c->port->counts.payload_in += wqe->length;
+	count_message_out(c->port, c->req.qp, 0);
+	rc_read_end(c, wqe);
+}
+
+bool direct_issue(struct ib_conn *c, struct send_wqe *wqe)
+{
+	bool is_write = wqe->opcode == WEFT_OP_WRITE;
+
+	if (!c->port->direct || !may_go(c, wqe) || is_streaming(c) ||
+	    !(is_write ? run_write(c, wqe) : run_read(c, wqe)))
+		return false;
+	c->port->counts.direct_out++;
+	if (is_write)
+		end_write(c, wqe);
+	else
+		end_read(c, wqe);
+	return true;
+}
+
+void direct_grant(struct ib_conn *c)
+{
+	const struct ib_direct_grant grant = {
+		.number = c->number,
+		.peer_qp = c->peer_qp,
+		.pd = c->qp->pd->number,
+		.rights = c->qp->remote_rights,
+		.epoch = c->epoch,
+	};
+
+	c->has_grant = c->port->direct && c->path.near_number != 0 && is_reliable(c) &&
+		       c->port->direct->grant(c->port->direct->owner, &grant);
+}
+
+/* As the responder counts packets: a Read is a message in, and its response one out. */
+static void collect(struct ib_conn *c)
+{
+	struct ib_counts *n = &c->port->counts;
+	struct qp_tally *t = tally_of(c->port, c->qp);
+	struct ib_direct_tally did;
+
+	c->port->direct->collect(c->port->direct->owner, c->number, &did);
+	n->direct_in += did.writes + did.reads;
+	n->messages_in += did.writes + did.reads;
+	n->messages_out += did.reads;
+	n->payload_in += did.written_bytes;
+	n->payload_out += did.read_bytes;
+	t->messages_in += did.writes + did.reads;
+	t->messages_out += did.reads;
+	t->payload_in += did.written_bytes;
+	t->payload_out += did.read_bytes;
+}
+
+void direct_revoke(struct ib_conn *c)
+{
+	if (!c->has_grant)
+		return;
+	c->has_grant = false;
+	c->port->direct->revoke(c->port->direct->owner, c->number);
+	collect(c);
+}
+
+void ib_settle(struct weft_qp *qp)
+{
+	struct ib_conn *c = ib_conn_of(qp);
+
+	if (c && c->has_grant)
+		collect(c);
+}
+
+void ib_port_settle(struct ib_port *port)
+{
+	for (uint32_t i = 0; port->direct && i < port->conns_max; i++) {
+		if (port->conns[i] && port->conns[i]->has_grant)
+			collect(port->conns[i]);
+	}
+}

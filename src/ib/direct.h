@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes and Reads in the memory of a peer on this host, see struct ib_direct. */
+#pragma once
+
+#include "ib/ib.h"
+
+/* Executes a request without packets, and ends it. False: packets must carry it. */
+bool direct_issue(struct ib_conn *c, struct send_wqe *wqe);
+
+/* Grants the peer what the queue pair allows now; ends the grant. */
+void direct_grant(struct ib_conn *c);
+void direct_revoke(struct ib_conn *c);
