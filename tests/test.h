@@ -23,6 +23,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * How many random histories a test runs: all where no sanitizer is. The sanitizers take ten times as
+ * long and find their kind of fault in fewer.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HISTORIES(count) ((count) / 4)
+#elif defined(__has_feature)
+#define HISTORIES(count)                                                                           \
+	((count) / (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ? 4 : 1))
+#else
+#define HISTORIES(count) (count)
+#endif
+
 struct test {
 	const char *name;
 	void (*run)(void);
