@@ -91,11 +91,10 @@ struct prng sim_pair_prng(void)
 void sim_adapter_open(struct pair *p, struct weft_adapter **adapter, struct prng *r)
 {
 	const struct adapter_config config = {
-		/* Thousands are opened: tables of a size that can be cleared in no time. */
-		.options = { .tags_max = p->options.tags_max ? p->options.tags_max : 4096,
+		.options = { .tags_max = p->options.tags_max ? p->options.tags_max : PAIR_TAGS_MAX,
 			     .translations_max = p->options.translations_max
 							 ? p->options.translations_max
-							 : 1 << 16,
+							 : PAIR_TRANSLATIONS_MAX,
 			     .srqs_max = 64,
 			     .pds_max = 64,
 			     .policy = p->options.policy },
