@@ -23,18 +23,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define IS_SANITIZED 0
+#endif
 /*
  * How many random histories a test runs: all where no sanitizer is. The sanitizers take ten times as
  * long and find their kind of fault in fewer.
  */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HISTORIES(count) ((count) / 4)
-#elif defined(__has_feature)
-#define HISTORIES(count)                                                                           \
-	((count) / (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ? 4 : 1))
-#else
-#define HISTORIES(count) (count)
-#endif
+#define HISTORIES(count) ((count) / (IS_SANITIZED ? 4 : 1))
 
 struct test {
 	const char *name;
