@@ -31,8 +31,8 @@
 #define IS_SANITIZED 0
 #endif
 /*
- * How many random histories a test runs: all where no sanitizer is. The sanitizers take ten times as
- * long and find their kind of fault in fewer.
+ * How many random histories a test runs: all where no sanitizer is. The sanitizers take ten times
+ * as long and find their kind of fault in fewer.
  */
 #define HISTORIES(count) ((count) / (IS_SANITIZED ? 4 : 1))
 

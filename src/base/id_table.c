@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-/* The queue holds a slot XOR its position: so of zeroes alone it is all slots in order, at no cost. */
+/* The queue holds a slot XOR its position: zeroes alone are all slots in order, at no cost. */
 static uint32_t free_get(const struct id_table *t, uint32_t position)
 {
 	return t->free_slots[position] ^ position;

@@ -146,7 +146,7 @@ static bool is_read_goal_met(const struct load_case *l)
 	return is_met;
 }
 
-/* In virtual time the figures are those of every build: a slow one looks at the first, of large packets. */
+/* In virtual time the figures are those of every build: a slow one has one depth, large packets. */
 static const uint32_t depths[] = { 16, 1, 128 };
 
 /* Every size and MTU, so many at a time. */

@@ -14,7 +14,7 @@
 
 #include "test.h"
 
-/* Adapters are opened by the hundred: tables of a size that a sanitizer too can clear in no time. */
+/* Adapters are opened by the hundred: a sanitizer too can clear such tables in no time. */
 enum { PAIR_TAGS_MAX = 4096, PAIR_TRANSLATIONS_MAX = 1 << 16 };
 
 /* What a transport can do beyond what every transport must. */

@@ -55,8 +55,8 @@ static void prepare(void)
 }
 
 /*
- * The nth seed that failed once and is not among the first count. What failed was a rule, never a byte out
- * of place: the sanitizers leave them out, which take longer than all others.
+ * The nth seed that failed once and is not among the first count. What failed was a rule, never an
+ * access to memory: with a sanitizer, where they take longer than all others, they are left out.
  */
 static const uint64_t *failed_once(uint64_t nth, uint64_t count)
 {

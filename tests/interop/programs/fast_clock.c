@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Preloaded into perftest. For every row of results it times its processor's clock by gettimeofday(), and
- * by nothing else does it use that call: a fifth of a second in which it does not touch our libraries. Here
- * that time goes twenty times as fast; the figures it then prints are no measurement, and nobody reads them.
+ * Preloaded into perftest, which times its processor's clock by gettimeofday() for every row of
+ * results, and uses that call for nothing else: a fifth of a second without a call of ours. Here
+ * that time goes twenty times as fast. The figures are then no measurement; no case reads them.
  */
 #include <stdint.h>
 #include <sys/time.h>
