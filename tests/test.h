@@ -23,6 +23,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define IS_SANITIZED 0
+#endif
+/*
+ * How many random histories a test runs: all where no sanitizer is. The sanitizers take ten times
+ * as long and find their kind of fault in fewer.
+ */
+#define HISTORIES(count) ((count) / (IS_SANITIZED ? 4 : 1))
+
 struct test {
 	const char *name;
 	void (*run)(void);

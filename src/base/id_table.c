@@ -2,8 +2,23 @@
 #include "base/id_table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
+
+/* The queue holds a slot XOR its position: zeroes alone are all slots in order, at no cost. */
+static uint32_t free_get(const struct id_table *t, uint32_t position)
+{
+	return t->free_slots[position] ^ position;
+}
+
+/* At the end of the queue of so many. */
+static void free_put(struct id_table *t, uint32_t free_count, uint32_t slot)
+{
+	uint32_t position = (t->free_head + free_count) % t->slots_max;
+
+	t->free_slots[position] = slot ^ position;
+}
 
 int id_table_init(struct id_table *t, uint32_t slots_max)
 {
@@ -11,15 +26,12 @@ int id_table_init(struct id_table *t, uint32_t slots_max)
 	*t = (struct id_table){ .slots_max = slots_max };
 	t->objects = calloc(slots_max, sizeof(*t->objects));
 	t->generations = malloc(slots_max);
-	t->free_slots = malloc(slots_max * sizeof(*t->free_slots));
+	t->free_slots = calloc(slots_max, sizeof(*t->free_slots));
 	if (!t->objects || !t->generations || !t->free_slots) {
 		id_table_fini(t);
 		return -1;
 	}
-	for (uint32_t i = 0; i < slots_max; i++) {
-		t->generations[i] = 1;
-		t->free_slots[i] = i;
-	}
+	memset(t->generations, 1, slots_max);
 	return 0;
 }
 
@@ -37,7 +49,7 @@ uint32_t id_table_add(struct id_table *t, void *object)
 
 	if (t->used == t->slots_max)
 		return 0;
-	slot = t->free_slots[t->free_head];
+	slot = free_get(t, t->free_head);
 	t->free_head = (t->free_head + 1) % t->slots_max;
 	t->used++;
 	t->objects[slot] = object;
@@ -69,9 +81,7 @@ void id_table_pass_over(struct id_table *t, uint32_t count)
 	uint32_t free_count = t->slots_max - t->used;
 
 	for (count = free_count ? count % free_count : 0; count > 0; count--) {
-		uint32_t slot = t->free_slots[t->free_head];
-
-		t->free_slots[(t->free_head + free_count) % t->slots_max] = slot;
+		free_put(t, free_count, free_get(t, t->free_head));
 		t->free_head = (t->free_head + 1) % t->slots_max;
 	}
 }
@@ -84,6 +94,6 @@ void id_table_remove(struct id_table *t, uint32_t id)
 	CHECK(id_table_find(t, id));
 	t->objects[slot] = NULL;
 	t->generations[slot] = next_generation(t, slot);
-	t->free_slots[(t->free_head + free_count) % t->slots_max] = slot;
+	free_put(t, free_count, slot);
 	t->used--;
 }

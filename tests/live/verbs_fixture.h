@@ -80,6 +80,9 @@ struct tcp_end {
 void tcp_end_open(struct tcp_end *e);
 void tcp_end_close(struct tcp_end *e);
 
+/* Of adapters that are opened by the hundred: a sanitizer clears such tables in no time. */
+extern const struct weft_adapter_options node_tables;
+
 /* With options of the adapter (NULL: none), and so many bytes of memory. */
 void tcp_end_open_with(struct tcp_end *e, const struct weft_adapter_options *o, uint32_t bytes);
 

@@ -1,14 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # hash_test.sh WEFT BY COMMAND...: a seed is one history, whatever compiled or runs it. COMMAND is another
-# weft, BY is what WEFT and COMMAND differ in: gcc_and_clang, two_processors.
+# weft, BY is what WEFT and COMMAND differ in: gcc_and_clang, two_processors. WEFT_HASH_SEEDS: of so many seeds
+# of each world.
 set -eu
+count=${WEFT_HASH_SEEDS:-20}
 
 hashes() {
-	"$@" sim --seed 1 --count 50 --hash
-	"$@" sim --world iwarp --seed 1 --count 50 --hash
-	"$@" sim --world roce --seed 1 --count 50 --hash
-	"$@" sim --world rio --seed 1 --count 50 --hash
+	"$@" sim --seed 1 --count "$count" --hash
+	"$@" sim --world iwarp --seed 1 --count "$count" --hash
+	"$@" sim --world roce --seed 1 --count "$count" --hash
+	"$@" sim --world rio --seed 1 --count "$count" --hash
 }
 
 [ -x "$1" ] || {

@@ -14,6 +14,9 @@
 
 #include "test.h"
 
+/* Adapters are opened by the hundred: a sanitizer too can clear such tables in no time. */
+enum { PAIR_TAGS_MAX = 4096, PAIR_TRANSLATIONS_MAX = 1 << 16 };
+
 /* What a transport can do beyond what every transport must. */
 enum pair_ability {
 	PAIR_REFUSAL_COMPLETES = 1 << 0, /* a refused request fails, and names the peer's reason */

@@ -28,8 +28,9 @@ static void allow_files(void)
 static void iwarp_open(struct pair *p)
 {
 	const struct weft_adapter_options options = {
-		.tags_max = p->options.tags_max,
-		.translations_max = p->options.translations_max,
+		.tags_max = p->options.tags_max ? p->options.tags_max : PAIR_TAGS_MAX,
+		.translations_max = p->options.translations_max ? p->options.translations_max
+								: PAIR_TRANSLATIONS_MAX,
 		.policy = p->options.policy,
 	};
 

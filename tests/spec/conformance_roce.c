@@ -105,8 +105,9 @@ static bool ways_are_busy(const struct pair_end *e)
 static void sockets_open(struct pair *p)
 {
 	const struct weft_adapter_options options = {
-		.tags_max = p->options.tags_max,
-		.translations_max = p->options.translations_max,
+		.tags_max = p->options.tags_max ? p->options.tags_max : PAIR_TAGS_MAX,
+		.translations_max = p->options.translations_max ? p->options.translations_max
+								: PAIR_TRANSLATIONS_MAX,
 		.policy = p->options.policy,
 	};
 

@@ -13,7 +13,7 @@ enum { SEED_PERFECT = 0 };
 
 /* What the program of a transport brings. */
 struct sim_kind {
-	/* Seeds that failed once. They are run too whenever seed 0 is. */
+	/* Seeds that failed once. They are run too whenever seed 0 is, without a sanitizer. */
 	const uint64_t *failed_once;
 	uint64_t failed_once_count;
 	uint32_t request_bytes; /* of what is run twice */

@@ -26,9 +26,9 @@ static const struct setup plain = {
 
 static uint8_t payload[65536];
 
-static void fill(uint32_t with)
+static void fill(uint32_t with, size_t length)
 {
-	for (size_t i = 0; i < sizeof(payload); i++)
+	for (size_t i = 0; i < length; i++)
 		payload[i] = (uint8_t)(with + i * 5 + i / 251);
 }
 
@@ -87,7 +87,7 @@ TEST(test_iwarp_10_rfc5044_6_small_ones_come_with_the_large_one_before_them)
 		{ 5000, 60, 1 }, { 5001, 1, 1 }, { 8002, 8, 3 }, { 16383, 480, 1 }, { 1500, 200, 3 }
 	};
 
-	fill(1);
+	fill(1, sizeof(payload));
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
 		const struct pair *p = &pairs[i];
 
@@ -195,7 +195,13 @@ TEST(test_iwarp_10_rfc5044_6_many_small_ones_between_large_ones)
 
 /* ---- Any order, any pieces ------------------------------------------------------------------ */
 
-enum { MESSAGES = 60, RECEIVES = 24, RECEIVE_AT = 200000, RECEIVE_BYTES = 4096, SEEDS = 40 };
+enum {
+	MESSAGES = 60,
+	RECEIVES = 24,
+	RECEIVE_AT = 200000,
+	RECEIVE_BYTES = 4096,
+	SEEDS = HISTORIES(40)
+};
 
 /* Runs of large ones, runs of small ones, and both in turn. */
 static uint32_t length_of(struct prng *prng, uint32_t *pattern, uint32_t i)
@@ -216,7 +222,7 @@ static void put_random(struct iwarp_bed *b, struct prng *prng, uint32_t tag)
 		uint32_t length = length_of(prng, &pattern, i);
 		size_t at = prng_below(prng, RECEIVE_AT - 4096);
 
-		fill((uint32_t)prng_next(prng));
+		fill((uint32_t)prng_next(prng), length);
 		if (received < RECEIVES && prng_below(prng, 2) == 0) {
 			at = RECEIVE_AT + (size_t)received++ * RECEIVE_BYTES;
 			peer_send(b, RDMAP_SEND, 0, payload, length);

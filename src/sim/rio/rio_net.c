@@ -280,7 +280,7 @@ static void arrive(struct rio_world *w, struct rw_flight *f)
 
 uint32_t rw_data_end(struct rio_world *w, uint32_t node, struct platform peer)
 {
-	for (uint32_t end = 0; end < 2 * RW_CONNS_MAX; end++) {
+	for (uint32_t end = 0; end < 2 * w->conn_count; end++) {
 		const struct rw_end *e = rw_end_of(w, end);
 
 		if (rw_conn_of(w, end)->is_data && e->state != RW_END_GONE &&
@@ -300,6 +300,8 @@ uint32_t rw_dial(struct rio_world *w, uint32_t from, uint32_t to, const struct r
 			return RW_NONE;
 	}
 	end = 2 * (uint32_t)(c - w->conns);
+	if (end / 2 == w->conn_count)
+		w->conn_count++;
 	*c = (struct rw_conn){ .serial = c->serial + 1, .is_data = question, .to = to };
 	list_init(&c->ends[0].flights);
 	list_init(&c->ends[1].flights);

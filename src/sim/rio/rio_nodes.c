@@ -40,7 +40,7 @@ static uint64_t greeting_due(struct rio_world *w, uint32_t node)
 {
 	uint64_t due = WORLD_NEVER;
 
-	for (uint32_t end = 0; end < 2 * RW_CONNS_MAX; end++) {
+	for (uint32_t end = 0; end < 2 * w->conn_count; end++) {
 		const struct rw_end *e = rw_end_of(w, end);
 
 		if (e->state == RW_END_GREETING && e->node == node && e->deadline_ns < due)
@@ -248,7 +248,7 @@ static void timers(struct rio_world *w, uint32_t node)
 {
 	struct rw_node *n = &w->nodes[node];
 
-	for (uint32_t end = 0; end < 2 * RW_CONNS_MAX; end++) {
+	for (uint32_t end = 0; end < 2 * w->conn_count; end++) {
 		const struct rw_end *e = rw_end_of(w, end);
 
 		if (e->state == RW_END_GREETING && e->node == node &&
@@ -347,7 +347,7 @@ void rw_node_stop(struct rio_world *w, uint32_t node)
 	w->stops++;
 	rw_trace(w, RW_TRACE_STOPPED, node, n->incarnation, 0);
 	world_alarm_cancel(&w->world, &n->turn);
-	for (uint32_t end = 0; end < 2 * RW_CONNS_MAX; end++) {
+	for (uint32_t end = 0; end < 2 * w->conn_count; end++) {
 		const struct rw_end *e = rw_end_of(w, end);
 
 		if (e->state != RW_END_GONE && e->node == node)

@@ -145,7 +145,7 @@ void rw_order_heard(struct rio_world *w, uint32_t end, const uint8_t *bytes, siz
 
 void rw_order_turned(struct rio_world *w, uint32_t node)
 {
-	for (uint32_t end = 0; end < 2 * RW_CONNS_MAX; end++) {
+	for (uint32_t end = 0; end < 2 * w->conn_count; end++) {
 		const struct rw_end *e = rw_end_of(w, end);
 
 		if (!rw_conn_of(w, end)->is_data || e->node != node ||

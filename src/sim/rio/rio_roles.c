@@ -44,7 +44,7 @@ static void owner_open(struct rio_world *w, uint32_t node)
 
 static uint32_t owner_end(struct rio_world *w, uint32_t node, uint32_t number)
 {
-	for (uint32_t end = 0; end < 2 * RW_CONNS_MAX; end++) {
+	for (uint32_t end = 0; end < 2 * w->conn_count; end++) {
 		const struct rw_end *e = rw_end_of(w, end);
 
 		if (e->state == RW_END_UP && e->node == node && e->is_known_to_role &&

@@ -397,6 +397,7 @@ struct rio_world {
 	uint32_t rule_count;
 	bool shares[RW_NODES_MAX][RW_NODES_MAX]; /* [requester][owner of the memory] */
 	struct rw_conn conns[RW_CONNS_MAX];
+	uint32_t conn_count; /* those after it were never used */
 	struct rw_flight *flights;
 	struct list free_flights;
 	struct rw_ask asks[RW_ASKS_MAX];

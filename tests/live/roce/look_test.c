@@ -196,6 +196,7 @@ TEST(test_roce_a_queue_pair_of_before_the_port_is_refused)
 /* The slots of a host are 254, and an adapter that is closed gives its slot back. */
 TEST(test_roce_more_adapters_than_slots_are_refused)
 {
+	static const struct weft_adapter_options small = { .tags_max = 64, .translations_max = 64 };
 	static struct weft_adapter *all[SLOTS + 1];
 	const char *why_not = own_network_enter();
 	struct rlimit before, most;
@@ -207,7 +208,7 @@ TEST(test_roce_more_adapters_than_slots_are_refused)
 	most.rlim_cur = most.rlim_max;
 	REQUIRE(setrlimit(RLIMIT_NOFILE, &most) == 0);
 	for (int i = 0; i <= SLOTS; i++) {
-		MUST(weft_adapter_open(NULL, &all[i]));
+		MUST(weft_adapter_open(&small, &all[i]));
 		EXPECT_EQ(weft_roce_open(all[i]), i < SLOTS ? WEFT_OK : WEFT_R_ROCE_SLOTS);
 	}
 	MUST(weft_adapter_close(all[0]));

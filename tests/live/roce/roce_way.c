@@ -12,7 +12,7 @@ struct weft_adapter *roce_adapter_open(void)
 {
 	struct weft_adapter *a;
 
-	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_adapter_open(&node_tables, &a));
 	MUST(weft_roce_open(a));
 	return a;
 }

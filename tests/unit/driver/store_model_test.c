@@ -106,8 +106,15 @@ static void cut(struct model *m, struct slot *s)
 static void fill(struct model *m, struct slot *s)
 {
 	for (uint32_t i = 0; i < s->request.span_count; i++) {
-		for (size_t n = 0; n < s->spans[i].length; n++)
-			s->spans[i].bytes[n] = (uint8_t)prng_next(&m->prng);
+		const struct span *span = &s->spans[i];
+		uint64_t word;
+
+		for (size_t n = 0; n < span->length; n += sizeof(word)) {
+			size_t rest = span->length - n;
+
+			word = prng_next(&m->prng);
+			memcpy(span->bytes + n, &word, rest < sizeof(word) ? rest : sizeof(word));
+		}
 	}
 }
 
@@ -149,13 +156,29 @@ static void begin(struct model *m)
 	REQUIRE(store_submit(m->run.store, &s->request, m->run.now_ns) == WEFT_OK);
 }
 
-static void check_byte(const struct model *m, uint64_t at, uint8_t got)
+/* Of one block. */
+static void check_piece(const struct model *m, uint64_t at, const uint8_t *got, size_t length)
 {
 	enum block_state state = m->state[at / m->block];
 
-	if (state == BLOCK_ANY || (state == BLOCK_DISCARDED && got == 0))
+	if (state == BLOCK_ANY || memcmp(got, m->bytes + at, length) == 0)
 		return;
-	REQUIRE(got == m->bytes[at]);
+	for (size_t i = 0; i < length; i++)
+		REQUIRE(got[i] == m->bytes[at + i] || (state == BLOCK_DISCARDED && got[i] == 0));
+}
+
+static void check(const struct model *m, uint64_t at, const uint8_t *got, size_t length)
+{
+	while (length > 0) {
+		size_t piece = m->block - (size_t)(at % m->block);
+
+		if (piece > length)
+			piece = length;
+		check_piece(m, at, got, piece);
+		at += piece;
+		got += piece;
+		length -= piece;
+	}
 }
 
 static void moved(struct model *m, const struct store_request *r)
@@ -163,12 +186,13 @@ static void moved(struct model *m, const struct store_request *r)
 	uint64_t at = r->offset;
 
 	for (uint32_t i = 0; i < r->span_count; i++) {
-		for (size_t n = 0; n < r->spans[i].length; n++, at++) {
-			if (r->op == STORE_READ)
-				check_byte(m, at, r->spans[i].bytes[n]);
-			else
-				m->bytes[at] = r->spans[i].bytes[n];
-		}
+		const struct span *span = &r->spans[i];
+
+		if (r->op == STORE_READ)
+			check(m, at, span->bytes, span->length);
+		else if (span->length > 0)
+			memcpy(m->bytes + at, span->bytes, span->length);
+		at += span->length;
 	}
 }
 
@@ -217,8 +241,7 @@ static void check_all(struct model *m)
 
 	REQUIRE(store_run_op(&m->run, STORE_READ, 0, all, (uint64_t)m->blocks * m->block) ==
 		WEFT_OK);
-	for (uint64_t at = 0; at < (uint64_t)m->blocks * m->block; at++)
-		check_byte(m, at, all[at]);
+	check(m, 0, all, (size_t)m->blocks * m->block);
 	free(all);
 }
 

@@ -13,7 +13,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { SEGMENTS_MAX = 64, HONEST_SEEDS = 15000, CHEATING_SEEDS = 15000, MESSAGE_BYTES = 1024 };
+enum { SEGMENTS_MAX = 64, MESSAGE_BYTES = 1024 };
+enum { HONEST_SEEDS = HISTORIES(15000), CHEATING_SEEDS = HISTORIES(15000) };
 
 struct segment {
 	uint32_t end_sn;

@@ -9,7 +9,7 @@
 #include "test.h"
 #include "unit/rio/unit_fixture.h"
 
-enum { ROUNDS = 300, PLACE = 8192, STEP = 1024, STEPS = PLACE / STEP };
+enum { ROUNDS = HISTORIES(300), PLACE = 8192, STEP = 1024, STEPS = PLACE / STEP };
 
 static struct unit_world w;
 static struct unit_list l;

@@ -8,7 +8,14 @@
 #include "test.h"
 #include "unit/rio/unit_fixture.h"
 
-enum { SEEDS = 60, BLOCK = 512, OLD = 1, NEW = 2, BYTES = 2 * PIECE, TIMEOUT_NS = 1000 * 1000 };
+enum {
+	SEEDS = HISTORIES(60),
+	BLOCK = 512,
+	OLD = 1,
+	NEW = 2,
+	BYTES = 2 * PIECE,
+	TIMEOUT_NS = 1000 * 1000
+};
 
 static struct unit_world w;
 

@@ -4,7 +4,7 @@
 #include "test.h"
 #include "unit/rio/unit_fixture.h"
 
-enum { SEEDS = 60 };
+enum { SEEDS = HISTORIES(60) };
 
 static struct unit_world w;
 static struct unit_list l;

@@ -9,7 +9,7 @@
 #include "unit/rio/owner_fixture.h"
 
 enum {
-	SEEDS = 300,
+	SEEDS = HISTORIES(300),
 	STEPS = 600,
 	WISHES = 512,
 	COMMANDS_KEPT = 64,

@@ -11,7 +11,7 @@
 #include "unit/rio/asker_fixture.h"
 
 enum {
-	SEEDS = 400,
+	SEEDS = HISTORIES(400),
 	STEPS = 600,
 	TRACKED = 512, /* requests in all */
 	FRAGMENTS_MAX = 5,

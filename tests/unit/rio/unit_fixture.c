@@ -73,6 +73,24 @@ static struct store *stuck_open(struct unit_world *w)
 
 enum disk_kind { DISK_MEMORY, DISK_SLOW, DISK_STUCK };
 
+/* Made once: a thousand worlds are opened. */
+static void fill(struct unit_world *w)
+{
+	static uint8_t disk[DISK], memories[REQUESTERS][MEMORY];
+	static bool is_made;
+
+	for (size_t i = 0; i < DISK && !is_made; i++)
+		disk[i] = (uint8_t)(i * 7 + i / 512);
+	for (size_t r = 0; r < REQUESTERS; r++) {
+		for (size_t i = 0; i < MEMORY && !is_made; i++)
+			memories[r][i] = (uint8_t)(i * 3 + i / 256 + r * 50);
+		memcpy(w->requesters[r].memory, memories[r], MEMORY);
+		memset(w->requesters[r].token, 40 + (int)r, RIO_TOKEN_BYTES);
+	}
+	memcpy(w->disk_bytes, disk, DISK);
+	is_made = true;
+}
+
 static void open_with(struct unit_world *w, uint64_t seed, enum disk_kind kind, uint32_t commands)
 {
 	struct store *disk;
@@ -87,13 +105,7 @@ static void open_with(struct unit_world *w, uint64_t seed, enum disk_kind kind, 
 	w->owner = session;
 	memcpy(w->owner.send_key, session.receive_key, RIO_KEY_BYTES);
 	memcpy(w->owner.receive_key, session.send_key, RIO_KEY_BYTES);
-	for (size_t i = 0; i < DISK; i++)
-		w->disk_bytes[i] = (uint8_t)(i * 7 + i / 512);
-	for (int r = 0; r < REQUESTERS; r++) {
-		memset(w->requesters[r].token, 40 + r, RIO_TOKEN_BYTES);
-		for (size_t i = 0; i < MEMORY; i++)
-			w->requesters[r].memory[i] = (uint8_t)(i * 3 + i / 256 + (size_t)r * 50);
-	}
+	fill(w);
 	REQUIRE(mem_store_create(&(struct mem_store_config){ .bytes = w->disk_bytes,
 							     .size_bytes = DISK,
 							     .block_bytes = 512 },

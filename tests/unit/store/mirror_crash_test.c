@@ -491,7 +491,7 @@ static uint32_t seeds(void)
 {
 	const char *text = getenv("MIRROR_SEEDS");
 
-	return text ? (uint32_t)strtoul(text, NULL, 10) : 400;
+	return text ? (uint32_t)strtoul(text, NULL, 10) : HISTORIES(400);
 }
 
 TEST(test_mirror_crashes_leave_one_allowed_value_for_good)
