@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes and Reads that one process executes in the memory of another. The kernel must allow it,
- * as it allows a debugger; else packets carry them, which other tests prove.
+ * Writes and Reads that their requester executes in the memory of another process. The kernel must
+ * allow it, as it allows a debugger; else packets carry them, which other tests prove.
  */
 #include <signal.h>
 #include <string.h>
