@@ -4,6 +4,7 @@
 #include "other_peers.h"
 #include "pair_goals.h"
 #include "perftest_peers.h"
+#include "process_peer.h"
 #include "weft_peer.h"
 
 enum { KIB = 1024, MIB = 1024 * 1024 };
@@ -11,6 +12,8 @@ enum { KIB = 1024, MIB = 1024 * 1024 };
 static const struct pair_goal goals[] = {
 	{ "near_send_lat", "latency of an 8-byte Send, ib_send_lat", &perftest_near_send_peer,
 	  &ucx_memory_peer, NET_LATENCY, 8, 1.5, true },
+	{ "near_write_lat", "latency of an 8-byte Write, ib_write_lat, to process_vm_writev()",
+	  &perftest_near_write_peer, &process_peer, NET_LATENCY, 8, 2.0, true },
 	{ "near_write_bw", "Write 64 KiB, ib_write_bw", &perftest_near_write_peer, &ucx_memory_peer,
 	  NET_BANDWIDTH, 64 * KIB, 1.0, false },
 	{ "near_write_bw", "Write 1 MiB, ib_write_bw", &perftest_near_write_peer, &ucx_memory_peer,

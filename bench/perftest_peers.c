@@ -151,6 +151,11 @@ static bool near_latency(struct net_figure *f, const struct net_ask *ask)
 	return latency(f, ask, &(struct perftest){ .program = "ib_send_lat", .is_near = true });
 }
 
+static bool near_write_latency(struct net_figure *f, const struct net_ask *ask)
+{
+	return latency(f, ask, &(struct perftest){ .program = "ib_write_lat", .is_near = true });
+}
+
 static bool near_list_rate(struct net_figure *f, const struct net_ask *ask)
 {
 	return send_lists(f, ask, true);
@@ -160,6 +165,7 @@ const struct net_peer perftest_near_write_peer = {
 	.name = "perftest_near_write",
 	.title = "perftest Write, near",
 	.bandwidth = near_bandwidth,
+	.latency = near_write_latency,
 };
 
 const struct net_peer perftest_near_send_peer = {
