@@ -411,6 +411,7 @@ TEST(test_rd_02_a_context_is_made_of_good_values)
 		{ .path.mtu_bytes = MTU, .timeout_code = 32 },
 		{ .path.mtu_bytes = MTU, .retries = 8 },
 		{ .path.mtu_bytes = MTU, .rnr_retries = 8 },
+		{ .path.mtu_bytes = MTU, .window_packets = 1 << 22 },
 	};
 	const struct ib_ee_config good = ee_config();
 	struct ib_ee *ee = NULL;
@@ -432,6 +433,7 @@ TEST(test_rd_02_a_context_is_made_of_good_values)
 /* A request without a wire message, or to an unknown context, is refused when it is posted. */
 TEST(test_rd_04_a_request_names_a_context)
 {
+	const struct weft_sge s = { .length = (MTU << 22) + 1 };
 	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND };
 	struct weft_qp *a, *alien;
 
@@ -445,5 +447,10 @@ TEST(test_rd_04_a_request_names_a_context)
 	EXPECT_EQ(weft_qp_post_send(alien, &wr, 1, NULL), WEFT_R_IB_RDD);
 	wr.opcode = WEFT_OP_SEND_INVALIDATE;
 	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_WR_WIRE);
+	/* Longer than the numbers go. */
+	wr = (struct weft_send_wr){
+		.opcode = WEFT_OP_WRITE, .sges = &s, .sge_count = 1, .ee = wr.ee
+	};
+	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_WR_LENGTH);
 	world_close();
 }
