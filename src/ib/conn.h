@@ -29,7 +29,7 @@ enum turn {
 
 struct ib_conn {
 	struct ib_port *port;
-	struct weft_qp *qp; /* NULL: it has left */
+	struct weft_qp *qp; /* in a state that receives; NULL: it has left */
 	enum weft_qp_service service;
 	bool is_xrc;
 	uint32_t number, peer_qp;

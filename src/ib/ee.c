@@ -273,8 +273,7 @@ void ee_request_suspend(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 
 	if (q->rnr_since_ns == UINT64_MAX)
 		q->rnr_since_ns = now_ns;
-	if ((c->rnr_retries != IB_RNR_RETRY_FOREVER && q->rnr_left == 0) ||
-	    now_ns - q->rnr_since_ns >= own->qp->receiver_wait_ns) {
+	if (q->rnr_left == 0 || now_ns - q->rnr_since_ns >= own->qp->receiver_wait_ns) {
 		ee_request_fail(c, WEFT_ERR_RECEIVER_NOT_READY, WEFT_R_RECEIVER_NOT_READY);
 		return;
 	}

@@ -86,7 +86,7 @@ enum weft_reason ib_port_recv_raw(struct ib_port *port, const uint8_t *frame, si
 		r = WEFT_R_IB_LENGTH;
 	if (r == WEFT_OK) {
 		c = find(port, &g);
-		r = c && qp_is_receiving(c->qp) ? datagram_check(c, length) : WEFT_R_PEER_UNKNOWN;
+		r = c ? datagram_check(c, length) : WEFT_R_PEER_UNKNOWN;
 	}
 	if (r != WEFT_OK) {
 		port_dropped(port, c ? c->number : 0, r);

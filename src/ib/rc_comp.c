@@ -191,7 +191,7 @@ static enum weft_reason take_nak(struct ib_conn *c, uint64_t now_ns, const struc
 	tally_of(c->port, c->req.qp)->rnrs_in += is_rnr;
 	note(c, c->req.qp, TRACE_NAK_TAKEN, p->psn, p->syndrome);
 	(void)carried_out(c, now_ns, p->psn);
-	if (c->req.count == 0)
+	if (c->req.count == 0) /* one has failed, which its queue pair has yet to learn */
 		return WEFT_R_IB_PSN;
 	if (!is_rnr && nak != IBA_NAK_SEQUENCE) {
 		/* Sent again it would be refused again. What is missing before it is asked for. */

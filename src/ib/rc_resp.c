@@ -419,8 +419,6 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 
 	if (c->has_final || (!r->qp && !c->is_ee))
 		return take_after_end(c, p);
-	if (r->qp && !qp_is_receiving(r->qp))
-		return WEFT_R_QP_STATE;
 	if (ahead < 0)
 		return take_duplicate(c, p);
 	if (ahead > 0) {

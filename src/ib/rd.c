@@ -26,10 +26,8 @@ enum weft_reason rd_check(const struct weft_qp *qp, const struct weft_send_wr *w
 		return WEFT_R_WR_WIRE;
 	if (!wr->ee)
 		return WEFT_R_NULL_ARGUMENT;
-	if (wr->ee->adapter != qp->adapter)
-		return WEFT_R_BAD_ARGUMENT;
 	ee = ib_ee_of(wr->ee);
-	if (ee->conn.port != c->port)
+	if (ee->conn.port != c->port) /* perhaps of another adapter */
 		return WEFT_R_BAD_ARGUMENT;
 	if (ee->conn.rdd != c->rdd)
 		return WEFT_R_IB_RDD;
@@ -137,7 +135,7 @@ void rd_leave(struct ib_ee *ee, struct weft_qp *qp)
 static enum weft_reason check_destination(const struct ib_conn *c, const struct iba_packet *p,
 					  const struct ib_conn *own)
 {
-	if (!own || own->service != WEFT_RD || !own->qp || !qp_is_receiving(own->qp))
+	if (!own || own->service != WEFT_RD || !own->qp)
 		return WEFT_R_PEER_UNKNOWN;
 	if (own->rdd != c->rdd)
 		return WEFT_R_IB_RDD;
@@ -152,9 +150,8 @@ static enum weft_reason aim(struct ib_conn *c, const struct iba_packet *p)
 	enum weft_reason reason;
 
 	if (r->in.kind != IBA_KIND_NONE)
-		return r->qp && r->qp->number == p->dest_qp && r->src_qp == p->src_qp
-			       ? WEFT_OK
-			       : WEFT_R_IB_ORDER;
+		return r->qp->number == p->dest_qp && r->src_qp == p->src_qp ? WEFT_OK
+									     : WEFT_R_IB_ORDER;
 	own = ib_port_find(c->port, p->dest_qp);
 	reason = check_destination(c, p, own);
 	if (reason != WEFT_OK)

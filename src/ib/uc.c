@@ -97,7 +97,7 @@ enum weft_reason uc_recv(struct ib_conn *c, const struct iba_packet *p)
 	bool is_first = iba_form(p->opcode)->traits & IBA_FIRST;
 	struct verdict v;
 
-	if (!c->resp.qp || !qp_is_receiving(c->resp.qp))
+	if (!c->resp.qp)
 		return WEFT_R_QP_STATE;
 	if (p->psn != r->psn && r->in.kind != IBA_KIND_NONE)
 		(void)dropped(c, WEFT_R_IB_PSN);

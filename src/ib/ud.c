@@ -186,7 +186,7 @@ enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const st
 	};
 	enum weft_reason r;
 
-	if (!c->qp || !qp_is_receiving(c->qp))
+	if (!c->qp)
 		return WEFT_R_QP_STATE;
 	if (list_is_linked(&c->raw_link))
 		return WEFT_R_IB_SERVICE;

@@ -19,7 +19,7 @@ static void shape_join(struct store_shape *all, const struct store_shape *one)
 enum weft_reason joint_init(struct joint *j, const struct joint_config *c,
 			    struct store_shape *shape)
 {
-	if (c->member_count == 0 || c->member_count > STORE_MEMBERS_MAX)
+	if (c->member_count > STORE_MEMBERS_MAX)
 		return WEFT_R_STORE_MEMBERS;
 	if (c->requests_max == 0 || c->requests_max > REQUESTS_MAX)
 		return WEFT_R_BAD_ARGUMENT;
@@ -31,7 +31,7 @@ enum weft_reason joint_init(struct joint *j, const struct joint_config *c,
 			*shape = c->members[i]->shape;
 		shape_join(shape, &c->members[i]->shape);
 	}
-	if (shape->block_bytes == 0)
+	if (shape->block_bytes == 0) /* none is there */
 		return WEFT_R_STORE_MEMBERS;
 	shape->size_bytes -= shape->size_bytes % shape->block_bytes;
 	j->count = c->member_count;

@@ -337,6 +337,7 @@ TEST(test_qp_10_a_queue_changes_its_room)
 	MUST(weft_cq_resize(a->send_cq, 100));
 	for (uint64_t id = 7; id < 10; id++)
 		end_sent(a, id);
+	EXPECT_EQ(weft_cq_resize(a->send_cq, 0), WEFT_R_BAD_ARGUMENT); /* though it is empty */
 	pair_close(&p);
 }
 

@@ -106,6 +106,7 @@ TEST(test_qp_14_every_move_is_legal_or_refused)
 		walk_to(a, (enum weft_qp_state)from);
 		EXPECT_EQ(ask(a, WEFT_QPS_COUNT), WEFT_R_QP_STATE);
 		EXPECT_EQ(ask(a, (enum weft_qp_state) - 1), WEFT_R_QP_STATE);
+		EXPECT_EQ(ask(a, (enum weft_qp_state)(32 + WEFT_QPS_ERROR)), WEFT_R_QP_STATE);
 		EXPECT_EQ(end_query(a).state, from);
 	}
 	pair_close(&p);

@@ -284,6 +284,25 @@ TEST(test_iba_9_7_5_2_a_nak_and_then_the_peer_leaves)
 	bed_close(b);
 }
 
+/* What comes together with it is not looked at. */
+TEST(test_iba_9_7_5_2_naks_behind_one_that_ends_the_connection)
+{
+	static const enum iba_nak naks[] = { IBA_NAK_INVALID, IBA_NAK_ACCESS, IBA_NAK_SEQUENCE };
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 8);
+	bed_expect(b, IBA_WRITE_ONLY, psn(0));
+	b->is_batch = true;
+	MUST(bed_put(b, peer_ack(iba_syndrome_nak(IBA_NAK_ACCESS), psn(0), 0), NULL, 0));
+	for (size_t i = 0; i < sizeof(naks) / sizeof(naks[0]); i++)
+		EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_nak(naks[i]), psn(0), 0), NULL, 0),
+			  WEFT_R_IB_PSN);
+	bed_run(b);
+	bed_completed(b, 1, WEFT_ERR_REMOTE_ACCESS);
+	EXPECT_EQ(b->qp->reason, WEFT_R_PEER_RIGHTS);
+	bed_close(b);
+}
+
 /* QP-08: the consumer's own patience. */
 TEST(test_qp_08_patience_with_a_peer_without_receives)
 {

@@ -110,6 +110,35 @@ TEST(test_send_09_send_10_what_a_peer_retired_is_sent_again)
 	}
 }
 
+static enum weft_reason access_retired(struct ib_bed *b, enum mem_kind kind, uint32_t tag)
+{
+	const struct mem_access a = {
+		.addr = (uintptr_t)b->memory + SOURCE_AT,
+		.length = 8,
+		.tag = tag,
+		.pd = b->pd->number,
+		.kind = kind,
+	};
+	struct mem_grant grant;
+
+	return mem_access_retired(&b->adapter.mem, &a, b->pd->space, &grant);
+}
+
+/* And read only, by a tag that a peer retired: no other is granted that way. */
+TEST(test_send_15_only_what_a_peer_retired_is_read)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	uint32_t tag = source_open(b, ONE_TOUCH);
+
+	retire_by_peer(b, tag, ONE_TOUCH);
+	EXPECT_EQ(access_retired(b, MEM_LOCAL_READ, tag), WEFT_OK);
+	EXPECT_EQ(access_retired(b, MEM_LOCAL_WRITE, tag), WEFT_R_TAG_INVALID);
+	EXPECT_EQ(access_retired(b, MEM_LOCAL_READ, b->tag), WEFT_R_TAG_INVALID);
+	EXPECT_EQ(access_retired(b, MEM_LOCAL_READ, UINT32_MAX), WEFT_R_TAG_INVALID);
+	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, tag));
+	bed_close(b);
+}
+
 TEST(test_send_15_what_its_owner_took_back_is_not)
 {
 	for (int is_spent = 0; is_spent < 2; is_spent++) {

@@ -90,6 +90,12 @@ TEST(test_qp_14_a_start_that_is_refused_changes_nothing)
 	EXPECT_EQ(ib_create(b->port, b->qp, &k, &other), WEFT_R_BAD_ARGUMENT);
 	k.path.mtu_bytes = 300;
 	EXPECT_EQ(ib_create(b->port, b->qp, &k, &other), WEFT_R_BAD_ARGUMENT);
+	k = b->config;
+	k.psn_recv = 1 << 24;
+	EXPECT_EQ(ib_create(b->port, b->qp, &k, &other), WEFT_R_BAD_ARGUMENT);
+	/* After the queue pair has left. */
+	MUST(qp_modify(b->qp, &(struct weft_qp_attr){ .state = WEFT_QPS_ERROR }, WEFT_QP_STATE));
+	EXPECT_EQ(ib_start(b->conn, &b->config), WEFT_R_QP_STATE);
 	bed_close(b);
 }
 

@@ -307,7 +307,7 @@ TEST(test_iba_a14_options_that_do_not_go_together)
 	struct weft_srq_options so = { .xrc_domain = DOMAIN };
 	const struct weft_recv_wr recv = { 0 };
 	struct weft_srq *srq;
-	struct weft_qp *qp;
+	struct weft_qp *qp, *plain;
 	uint32_t posted;
 
 	EXPECT_EQ(srq_create(b->pd, &so, &srq), WEFT_R_BAD_ARGUMENT);
@@ -318,11 +318,21 @@ TEST(test_iba_a14_options_that_do_not_go_together)
 	EXPECT_EQ(qp_create(b->pd, &o, b->qp->transport, &qp), WEFT_R_BAD_ARGUMENT);
 	o.is_xrc = true;
 	EXPECT_EQ(qp_create(b->pd, &o, b->qp->transport, &qp), WEFT_R_BAD_ARGUMENT);
+	MUST(srq_create(b->pd, &(struct weft_srq_options){ 0 }, &o.srq));
+	EXPECT_EQ(qp_create(b->pd, &o, b->qp->transport, &qp), WEFT_R_BAD_ARGUMENT);
+	MUST(srq_destroy(o.srq));
 	o.srq = NULL;
 	o.service = WEFT_UC;
 	EXPECT_EQ(qp_create(b->pd, &o, b->qp->transport, &qp), WEFT_R_BAD_ARGUMENT);
 	o.service = WEFT_RC;
 	EXPECT_EQ(qp_create(b->pd, &o, b->qp->transport_at_first, &qp), WEFT_OK);
+	o.is_xrc = false;
+	EXPECT_EQ(qp_create(b->pd, &o, b->qp->transport_at_first, &plain), WEFT_OK);
+	EXPECT_EQ(qp_connect(qp, plain), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(qp_connect(plain, qp), WEFT_R_BAD_ARGUMENT);
+	qp_destroy(plain);
+	o.xrc_domain = DOMAIN;
+	EXPECT_EQ(qp_create(b->pd, &o, b->qp->transport_at_first, &plain), WEFT_R_BAD_ARGUMENT);
 	EXPECT_EQ(qp_post_recv(qp, &recv, 1, &posted), WEFT_R_QUEUE_SHARED);
 	qp_destroy(qp);
 	EXPECT_EQ(cq_destroy(b->cq), WEFT_R_BUSY);

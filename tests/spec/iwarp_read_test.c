@@ -613,6 +613,32 @@ TEST(test_rfc7306_5_4_atomics_and_reads_in_order)
 	}
 }
 
+/* It was valid when the request came: the atomic is not carried out. */
+TEST(test_iwarp_06a_deregistered_before_an_atomic)
+{
+	static const struct setup setup = {
+		.terms = { .is_initiator = true, .has_crc = true, .ird = 4 },
+	};
+
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		uint32_t all = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
+		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
+		struct rdmap_atomic_request a = add(tag, addr_of(b, 8), 5);
+
+		b->out_credit = 0;
+		peer_read(b, all, addr_of(b, 0), MEMORY_BYTES);
+		peer_atomic(b, &a);
+		bed_move(b);
+		bed_deregister(b, tag);
+		b->out_credit = SIZE_MAX;
+		bed_move(b);
+		expect_answer(b, 1, 0, MEMORY_BYTES);
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_TAG_INVALID, { 0, 1, 0 }, HEADERS_DDP });
+		EXPECT(is_unchanged(b));
+	}
+}
+
 /* The last word is the first's as well: what an atomic uses up is gone for the next. */
 TEST(test_touch_10_atomic_once)
 {

@@ -321,8 +321,9 @@ static void watches_end(int uffd)
 }
 
 /*
- * Closing lets threads go on that wait for an event to be read. It comes before the thread ends:
- * the thread that joins it may unmap stacks that were registered.
+ * Closing ends watches that are not noted, and lets threads go on that wait for an event to be
+ * read. It comes before the thread ends: the thread that joins it may unmap stacks that were
+ * registered.
  */
 static void *notice_run(void *argument)
 {

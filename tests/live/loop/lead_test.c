@@ -468,6 +468,55 @@ TEST(test_qp_10_leader_learns_whether_its_descriptor_woke_it)
 	close(also);
 }
 
+/* ---- The thread, whose place the program takes ---------------------------------------------- */
+
+static bool is_thread(enum progress_state state)
+{
+	bool is;
+
+	adapter_enter(near.adapter);
+	is = near.adapter->net->state == state;
+	adapter_leave(near.adapter);
+	return is;
+}
+
+static bool thread_becomes(enum progress_state state)
+{
+	uint64_t end = thread_now_ns() + PATIENCE_NS;
+
+	while (!is_thread(state) && thread_now_ns() < end)
+		sched_yield();
+	return is_thread(state);
+}
+
+static bool was_idle;
+
+static void write_also_when_idle(void)
+{
+	was_idle = thread_becomes(PROGRESS_IDLE);
+	write_also();
+}
+
+TEST(test_qp_10_thread_sleeps_while_the_program_does_and_takes_over_when_it_is_gone)
+{
+	struct deed d = { .act = write_also_when_idle };
+	uint64_t end = thread_now_ns() + 2 * PATIENCE_NS;
+	pthread_t thread;
+
+	also = eventfd(0, EFD_NONBLOCK);
+	REQUIRE(also >= 0);
+	open_both();
+	REQUIRE(pthread_create(&thread, NULL, do_deed, &d) == 0);
+	while (!lead(also, 10 * 1000 * ms))
+		REQUIRE(thread_now_ns() < end);
+	EXPECT(!is_thread(PROGRESS_IDLE));
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	EXPECT(was_idle);
+	EXPECT(thread_becomes(PROGRESS_WATCHING));
+	close_both();
+	close(also);
+}
+
 /* ---- Others that poll meanwhile ------------------------------------------------------------- */
 
 static bool was_watched;

@@ -30,6 +30,8 @@ TEST(test_iba_12_11_service_is_found)
 					.qpn = QPN_B,
 					.q_key = IBCM_QKEY_UDP,
 					.private_data = DATA("me") };
+	static const uint8_t much[IBCM_INFO_MAX + 200];
+	struct ib_cm_answer bad = a;
 	struct ib_cm_event e;
 	struct ib_cm_out req;
 	uint32_t id;
@@ -48,6 +50,16 @@ TEST(test_iba_12_11_service_is_found)
 	bed_land(b, B);
 	bed_quiet(b, B);
 	bed_no_event(b, B);
+	/* B has asked nothing. */
+	EXPECT_EQ(bed_say(b, B,
+			  &(struct ibcm_msg){ .kind = IBCM_SIDR_REP, .sidr_rep.request_id = e.id }),
+		  WEFT_R_CM_STATE);
+	EXPECT_EQ(ib_cm_answer(b->cm[B], b->now_ns, e.id + 1, &a), WEFT_R_CM_UNKNOWN);
+	bad.info = (struct ibcm_bytes){ much, IBCM_INFO_MAX + 1 };
+	EXPECT_EQ(ib_cm_answer(b->cm[B], b->now_ns, e.id, &bad), WEFT_R_PRIVATE_DATA);
+	bad = a;
+	bad.private_data = (struct ibcm_bytes){ much, ibcm_private_max(IBCM_SIDR_REP) + 1 };
+	EXPECT_EQ(ib_cm_answer(b->cm[B], b->now_ns, e.id, &bad), WEFT_R_PRIVATE_DATA);
 	EXPECT_EQ(ib_cm_answer(b->cm[B], b->now_ns, e.id, &a), WEFT_OK);
 	EXPECT_EQ(ib_cm_answer(b->cm[B], b->now_ns, e.id, &a), WEFT_R_CM_STATE);
 	bed_take(b, B, IBCM_SIDR_REP);

@@ -321,6 +321,9 @@ TEST(test_iba_12_6_private_data_that_fits)
 	id_b = bed_event(b, B, IB_CM_REQUESTED).id;
 	r.private_data = (struct ibcm_bytes){ much, 149 };
 	EXPECT_EQ(ib_cm_reject(b->cm[B], b->now_ns, id_b, &r), WEFT_R_PRIVATE_DATA);
+	r.private_data = NO_DATA;
+	r.info = (struct ibcm_bytes){ much, IBCM_INFO_MAX + 1 };
+	EXPECT_EQ(ib_cm_reject(b->cm[B], b->now_ns, id_b, &r), WEFT_R_PRIVATE_DATA);
 	a.private_data = (struct ibcm_bytes){ much, 197 };
 	EXPECT_EQ(ib_cm_accept(b->cm[B], b->now_ns, id_b, &a), WEFT_R_PRIVATE_DATA);
 	a.private_data.length = 196;
@@ -336,10 +339,67 @@ TEST(test_iba_12_6_private_data_that_fits)
 	bed_close(b);
 }
 
+TEST(test_iba_12_6_private_data_of_the_last_answer_fits)
+{
+	static const uint8_t much[300];
+	const uint32_t max = ibcm_private_max(IBCM_DREP);
+	struct cm_ids ids;
+
+	bed_open(b, NULL);
+	ids = bed_connected(b);
+	EXPECT_EQ(ib_cm_disconnect(b->cm[A], b->now_ns, ids.id[A], NO_DATA), WEFT_OK);
+	bed_carry(b, A, IBCM_DREQ);
+	EXPECT_EQ(ib_cm_disconnect(b->cm[B], b->now_ns, ids.id[B],
+				   (struct ibcm_bytes){ much, max + 1 }),
+		  WEFT_R_PRIVATE_DATA);
+	EXPECT_EQ(
+		ib_cm_disconnect(b->cm[B], b->now_ns, ids.id[B], (struct ibcm_bytes){ much, max }),
+		WEFT_OK);
+	bed_close(b);
+}
+
+TEST(test_ib_cm_as_many_ids_as_it_was_made_for)
+{
+	const struct ib_cm_config config = { .cm_ids_max = 1 };
+	const struct ib_cm_resolve question = { .ip = bed_ip(A) };
+	const struct ib_cm_connect c = bed_request();
+	uint32_t id;
+
+	bed_open(b, &config);
+	EXPECT_EQ(ib_cm_connect(b->cm[A], b->now_ns, &c, &id), WEFT_OK);
+	EXPECT_EQ(ib_cm_connect(b->cm[A], b->now_ns, &c, &id), WEFT_R_LIMIT);
+	EXPECT_EQ(ib_cm_resolve(b->cm[A], b->now_ns, &question, &id), WEFT_R_LIMIT);
+	bed_close(b);
+}
+
+/* Bytes of the peer's address as another family's are not its own. */
+TEST(test_ib_cm_only_the_peer_of_that_family_is_heard)
+{
+	struct ibcm_ip ip = bed_ip(B);
+	uint32_t id_a;
+
+	bed_open(b, NULL);
+	bed_accept(b, bed_requested(b, &id_a));
+	bed_take(b, B, IBCM_REP);
+	ip.is_ipv6 = true;
+	EXPECT_EQ(ib_cm_recv(b->cm[A], b->now_ns, &ip, b->out.bytes, MAD_BYTES), WEFT_R_CM_SENDER);
+	bed_land(b, A);
+	EXPECT_EQ(b->reason, WEFT_OK);
+	bed_close(b);
+}
+
 TEST(test_ib_cm_arguments)
 {
 	struct ib_cm_connect c = bed_request(), bad;
-	struct ib_cm_accept a = { .end = { .qpn = 1 } };
+	static const struct ib_cm_accept accepts[] = {
+		{ .end = { .qpn = 1 } },
+		{ .end = { .qpn = 0xffffff } },
+		{ .end = { .qpn = QPN_B, .psn = 1 << 24 } },
+		{ .end = { .qpn = QPN_B, .rnr_retries = 8 } },
+		{ .end = { .qpn = QPN_B, .ack_delay = 32 } },
+	};
+	const struct ib_cm_accept a = { .end = { .qpn = QPN_B } };
+	const struct ib_cm_reject r = { .code = 28 };
 	uint32_t id, id_b;
 
 	bed_open(b, NULL);
@@ -356,10 +416,15 @@ TEST(test_ib_cm_arguments)
 	EXPECT_EQ(ib_cm_connect(b->cm[A], b->now_ns, &c, &id), WEFT_OK);
 	EXPECT_EQ(ib_cm_ready(b->cm[A], b->now_ns, id, NO_DATA), WEFT_R_CM_STATE);
 	EXPECT_EQ(ib_cm_accept(b->cm[A], b->now_ns, id, &a), WEFT_R_CM_STATE);
+	EXPECT_EQ(ib_cm_reject(b->cm[A], b->now_ns, id, &r), WEFT_R_CM_STATE);
 	EXPECT_EQ(ib_cm_ready(b->cm[A], b->now_ns, 1, NO_DATA), WEFT_R_CM_UNKNOWN);
+	EXPECT_EQ(ib_cm_accept(b->cm[A], b->now_ns, 1, &a), WEFT_R_CM_UNKNOWN);
+	EXPECT_EQ(ib_cm_reject(b->cm[A], b->now_ns, 1, &r), WEFT_R_CM_UNKNOWN);
 	bed_carry(b, A, IBCM_REQ);
 	id_b = bed_event(b, B, IB_CM_REQUESTED).id;
-	EXPECT_EQ(ib_cm_accept(b->cm[B], b->now_ns, id_b, &a), WEFT_R_BAD_ARGUMENT);
+	for (size_t i = 0; i < sizeof(accepts) / sizeof(accepts[0]); i++)
+		EXPECT_EQ(ib_cm_accept(b->cm[B], b->now_ns, id_b, &accepts[i]),
+			  WEFT_R_BAD_ARGUMENT);
 	EXPECT_STR(ib_cm_state_name(bed_state(b, B, id_b)), "REQ_RCVD");
 	EXPECT_STR(ib_cm_state_name(IB_CM_STATE_COUNT), "unknown");
 	bed_close(b);

@@ -241,6 +241,23 @@ TEST(test_mirror_of_files_refuses_a_stale_member_without_the_current_one)
 	store_folder_remove(folder);
 }
 
+/* It may be in use as another member of the same mirror. */
+TEST(test_mirror_of_files_cannot_do_without_a_member_in_use)
+{
+	struct device_refusal why;
+	struct store_run run;
+	struct device *d;
+
+	store_folder_make(folder);
+	EXPECT_EQ(refusal("mirror:degraded(file:@/a,size=64k,file:@/a,size=64k)", &why),
+		  WEFT_R_STORE_IN_USE);
+	d = opened("file:@/b,size=64k", &run);
+	EXPECT_EQ(refusal("mirror:degraded(file:@/a,file:@/b)", &why), WEFT_R_STORE_IN_USE);
+	device_close(d);
+	EXPECT_EQ(refusal("mirror:degraded(file:@/a,file:@/b)", &why), WEFT_OK);
+	store_folder_remove(folder);
+}
+
 /* ---- New, old and foreign ------------------------------------------------------------------- */
 
 static void fill(const char *name, int value)

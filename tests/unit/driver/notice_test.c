@@ -156,22 +156,56 @@ static void *stack_run(void *argument)
  * The C library keeps the stacks of threads that ended, up to 40 MiB, and unmaps the oldest when
  * the thread that reads events ends.
  */
-TEST(test_vmm_04_closing_waits_for_no_stack_that_was_registered)
+static void stack_register(struct bench *b)
 {
 	const size_t kept = (size_t)39 << 20;
 	pthread_attr_t large;
-	struct bench b;
 	pthread_t thread;
+
+	REQUIRE(pthread_attr_init(&large) == 0 && pthread_attr_setstacksize(&large, kept) == 0);
+	REQUIRE(pthread_create(&thread, &large, stack_run, b) == 0);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	pthread_attr_destroy(&large);
+}
+
+TEST(test_vmm_04_closing_waits_for_no_stack_that_was_registered)
+{
+	struct bench b;
 
 	if (!bench_open(&b)) {
 		bench_close(&b);
 		SKIP(no_notices);
 	}
-	REQUIRE(pthread_attr_init(&large) == 0 && pthread_attr_setstacksize(&large, kept) == 0);
-	REQUIRE(pthread_create(&thread, &large, stack_run, &b) == 0);
-	REQUIRE(pthread_join(thread, NULL) == 0);
-	pthread_attr_destroy(&large);
+	stack_register(&b);
 	bench_close(&b);
+}
+
+/*
+ * Holes in watched memory, more than are noted: then no page is noted as watched, and the kernel
+ * still watches the stack.
+ */
+TEST(test_vmm_04_closing_waits_for_no_stack_that_is_noted_no_more)
+{
+	enum { RANGES = 5000, PAGES = 4 }; /* of which the last is not watched */
+	struct bench b;
+	uint8_t *memory;
+
+	if (!bench_open(&b)) {
+		bench_close(&b);
+		SKIP(no_notices);
+	}
+	stack_register(&b);
+	memory = lone_pages(RANGES * PAGES * b.page);
+	for (size_t i = 0; i < RANGES; i++) {
+		uintptr_t at = (uintptr_t)memory + i * PAGES * b.page;
+
+		REQUIRE(b.near->begin(at, 3 * b.page) != 0);
+		b.near->end(at, 3 * b.page);
+	}
+	for (size_t i = 0; i < RANGES; i++)
+		REQUIRE(munmap(memory + (i * PAGES + 1) * b.page, b.page) == 0);
+	bench_close(&b);
+	munmap(memory, RANGES * PAGES * b.page);
 }
 
 /* ---- Threads that are given each other's addresses ------------------------------------------- */

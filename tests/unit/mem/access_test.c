@@ -458,6 +458,9 @@ TEST(test_qp_07d_atomics_need_one_piece_of_memory)
 							  .size_bytes = GATE_BYTES,
 							  .mappings_max = 4 };
 	const struct weft_region_options o = { .addr = 0x1000, .length = 16, .rights = RIGHTS_ALL };
+	const struct weft_region_options two = { .addr = 0x2000,
+						 .length = 16,
+						 .rights = RIGHTS_ALL };
 	struct mem_access a = {
 		.addr = 0x1000, .length = 8, .pd = PD_OWN, .kind = MEM_REMOTE_ATOMIC
 	};
@@ -472,6 +475,14 @@ TEST(test_qp_07d_atomics_need_one_piece_of_memory)
 	EXPECT_EQ(gate_check(&g, a), WEFT_R_ATOMIC_ALIGN);
 	a.addr = 0x1008;
 	EXPECT_EQ(gate_check(&g, a), WEFT_OK);
+	/* Nor are two words one. */
+	REQUIRE(mem_space_map(&space, 0x2000, 8, 256) == WEFT_OK);
+	REQUIRE(mem_space_map(&space, 0x2008, 8, 512) == WEFT_OK);
+	REQUIRE(mem_region_register(&g.table, &g.owner, &two, &a.tag) == WEFT_OK);
+	a.addr = 0x2000;
+	EXPECT_EQ(gate_check(&g, a), WEFT_OK);
+	a.length = 16;
+	EXPECT_EQ(gate_check(&g, a), WEFT_R_ATOMIC_ALIGN);
 	mem_space_fini(&space);
 	gate_fini(&g);
 }

@@ -218,6 +218,9 @@ TEST(test_on_demand_is_of_the_process_alone)
 	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_R_BAD_ARGUMENT);
 	o.pages = NULL;
 	mem_space_init_endless(&elsewhere, g.memory, GATE_BYTES);
+	o.space = g.owner.space; /* though it is the same */
+	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_R_BAD_ARGUMENT);
+	o.space = NULL;
 	g.owner.space = &elsewhere;
 	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_R_BAD_ARGUMENT);
 	gate_fini(&g);

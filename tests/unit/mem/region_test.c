@@ -548,8 +548,10 @@ TEST(test_mem_06_page_list_must_fit_offset_and_length)
 	o.va = 1;
 	list.first_offset = 1;
 	expect_register(o, WEFT_R_REG_PAGE_COUNT);
-	list.pages = NULL;
+	list.first_offset = 2; /* both together are beyond all numbers: it would be one page */
 	list.count = 1;
+	expect_register(o, WEFT_R_REG_PAGE_COUNT);
+	list.pages = NULL;
 	o.length = 10;
 	expect_register(o, WEFT_R_NULL_ARGUMENT);
 	gate_fini(&g);
@@ -616,8 +618,9 @@ TEST(test_sqr_07_page_frames_are_for_privileged_callers)
 					     .count = 1,
 					     .page_size_bytes = GATE_PAGE };
 	const struct weft_region_options o = { .length = 64, .pages = &list };
+	const struct weft_region_options same = { .rights = WEFT_LOCAL_READ };
 	struct weft_space space;
-	uint32_t tag;
+	uint32_t tag, shared;
 
 	gate_init(&g, WEFT_POLICY_OPEN);
 	REQUIRE(mem_space_init(&space, &space_options) == WEFT_OK);
@@ -628,7 +631,23 @@ TEST(test_sqr_07_page_frames_are_for_privileged_callers)
 	expect_register(o, WEFT_R_REG_FRAMES);
 	g.owner.is_privileged = true;
 	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_OK);
+	/* Nor may a user have those that another named. */
+	g.owner.is_privileged = false;
+	EXPECT_EQ(mem_region_share(&g.table, &g.owner, tag, &same, &shared), WEFT_R_REG_FRAMES);
+	g.owner.is_privileged = true;
+	EXPECT_EQ(mem_region_share(&g.table, &g.owner, tag, &same, &shared), WEFT_OK);
 	mem_space_fini(&space);
+	gate_fini(&g);
+}
+
+TEST(test_mem_10_reserved_tag_has_nothing_to_share)
+{
+	const struct weft_region_options same = { .rights = WEFT_LOCAL_READ };
+	uint32_t tag, shared;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	REQUIRE(mem_tag_reserve(&g.table, PD_OWN, &tag) == WEFT_OK);
+	EXPECT_EQ(mem_region_share(&g.table, &g.owner, tag, &same, &shared), WEFT_R_TAG_INVALID);
 	gate_fini(&g);
 }
 

@@ -114,6 +114,12 @@ TEST(test_fault_errors_come_from_the_seed)
 	EXPECT_EQ(failures(&c), -1);
 	c.error = 1000000001;
 	EXPECT_EQ(fault_store_create(NULL, &c, NULL), WEFT_R_BAD_ARGUMENT);
+	c.error = 0;
+	c.torn = 1000000001;
+	EXPECT_EQ(fault_store_create(NULL, &c, NULL), WEFT_R_BAD_ARGUMENT);
+	c.torn = 0;
+	c.range_count = FAULT_STORE_RANGES_MAX + 1;
+	EXPECT_EQ(fault_store_create(NULL, &c, NULL), WEFT_R_BAD_ARGUMENT);
 }
 
 TEST(test_fault_error_leaves_the_device_as_it_was)
@@ -239,6 +245,24 @@ static enum weft_reason one(struct store *s, struct store_request *r)
 	REQUIRE(store_submit(s, r, 0) == WEFT_OK);
 	REQUIRE(store_next_done(s, 0) == r);
 	return r->reason;
+}
+
+TEST(test_volatile_cache_has_room_for_a_block_and_a_chance_of_at_most_one)
+{
+	enum { BLOCK = 512 };
+	static const struct volatile_store_config bad[] = {
+		{ .keep = 1000000001, .room_bytes = SIZE },
+		{ .room_bytes = BLOCK - 1 },
+		{ .room_bytes = UINT64_MAX },
+	};
+	struct store *below = mem(), *s = NULL;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		EXPECT_EQ(volatile_store_create(below, &bad[i], &s), WEFT_R_BAD_ARGUMENT);
+	EXPECT(!s);
+	s = cache(below, 1000000000, BLOCK);
+	store_destroy(s);
+	store_destroy(below);
 }
 
 TEST(test_volatile_write_is_below_only_after_a_flush)

@@ -91,6 +91,18 @@ static struct store_request *asked(struct probe *p, uint32_t n)
 	return p->asked[n];
 }
 
+TEST(test_mirror_members_are_longer_than_their_marks)
+{
+	struct probed mirror;
+	const struct mirror_store_config c = { .joint = probed_init(&mirror, 2, MARK_AREA_BYTES,
+								    6) };
+	const struct mirror_store_config less = { .joint = probed_init(&mirror, 2,
+								       MARK_AREA_BYTES - 4096, 6) };
+
+	EXPECT_EQ(mirror_store_open(&c, &mirror.store), WEFT_R_STORE_SIZE);
+	EXPECT_EQ(mirror_store_open(&less, &mirror.store), WEFT_R_STORE_SIZE);
+}
+
 /* Both members have marks and are current: the mirror is open, with one mark written. */
 static void mirror_init(struct probed *mirror)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What every device refuses, and memory as a device. */
+#include <limits.h>
 #include <string.h>
 
 #include "store/store.h"
@@ -101,6 +102,7 @@ TEST(test_store_what_a_device_cannot_is_refused)
 	EXPECT_EQ(judge(&none, STORE_WRITE_ZEROES, 0, 512), WEFT_R_STORE_UNSUPPORTED);
 	EXPECT_EQ(judge(&none, STORE_DISCARD, 0, 512), WEFT_R_STORE_UNSUPPORTED);
 	EXPECT_EQ(judge(&all, STORE_OP_COUNT, 0, 512), WEFT_R_STORE_UNSUPPORTED);
+	EXPECT_EQ(judge(&all, (enum store_op)INT_MAX, 0, 512), WEFT_R_STORE_UNSUPPORTED);
 	r.flags = STORE_FUA;
 	EXPECT_EQ(store_request_check(&all, &r), WEFT_OK);
 	EXPECT_EQ(store_request_check(&none, &r), WEFT_R_STORE_UNSUPPORTED);

@@ -293,4 +293,37 @@ TEST(test_stripe_shape_is_what_all_members_have)
 	EXPECT_EQ(stripe_store_create(&c, UNIT, &stripe), WEFT_R_STORE_MEMBERS);
 	c.member_count = STORE_MEMBERS_MAX + 1;
 	EXPECT_EQ(stripe_store_create(&c, UNIT, &stripe), WEFT_R_STORE_MEMBERS);
+	members[0] = members[1] = NULL; /* all of them are missing */
+	c.member_count = 2;
+	EXPECT_EQ(stripe_store_create(&c, UNIT, &stripe), WEFT_R_STORE_MEMBERS);
+}
+
+/* Five quarters of what 64 bits count: the sum would be a quarter again. */
+TEST(test_stripe_is_not_longer_than_can_be_counted)
+{
+	enum { FIVE = 5 };
+	struct probe probes[FIVE];
+	struct store *members[FIVE], *stripe;
+	const struct joint_config c = { members, FIVE, 4 };
+
+	for (int i = 0; i < FIVE; i++) {
+		probe_init(&probes[i], UINT64_C(1) << 62);
+		members[i] = &probes[i].store;
+	}
+	EXPECT_EQ(stripe_store_create(&c, UNIT, &stripe), WEFT_R_STORE_SIZE);
+}
+
+TEST(test_stripe_takes_some_requests_at_a_time)
+{
+	struct probe one;
+	struct store *members[] = { &one.store }, *stripe;
+	struct joint_config c = { members, 1, 0 };
+
+	probe_init(&one, 4 * UNIT);
+	EXPECT_EQ(stripe_store_create(&c, UNIT, &stripe), WEFT_R_BAD_ARGUMENT);
+	c.requests_max = UINT32_MAX;
+	EXPECT_EQ(stripe_store_create(&c, UNIT, &stripe), WEFT_R_BAD_ARGUMENT);
+	c.requests_max = 1;
+	EXPECT_EQ(stripe_store_create(&c, UNIT, &stripe), WEFT_OK);
+	store_destroy(stripe);
 }

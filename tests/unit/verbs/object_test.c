@@ -156,14 +156,16 @@ TEST(test_qp_02_queue_options_out_of_range)
 	MUST(weft_cq_create(adapter, NULL, &cq));
 	MUST(weft_srq_create(other, NULL, &srq));
 	good.send_cq = good.recv_cq = cq;
-	struct weft_qp_options bad[] = { good, good, good, good, good, good };
+	struct weft_qp_options bad[] = { good, good, good, good, good, good, good };
 
 	bad[0].send_max = WEFT_QUEUE_MAX + 1;
+	bad[0].outstanding_max = 1; /* by default as many */
 	bad[1].recv_max = UINT32_MAX;
 	bad[2].sges_max = WEFT_SGES_MAX + 1;
 	bad[3].inline_max_bytes = WEFT_INLINE_MAX + 1;
 	bad[4].service = WEFT_SERVICE_COUNT;
 	bad[5].service = (enum weft_qp_service) - 1;
+	bad[6].outstanding_max = WEFT_QUEUE_MAX + 1;
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		EXPECT_EQ(weft_qp_create(pd, &bad[i], &qp), WEFT_R_BAD_ARGUMENT);
 	bad[0] = good;

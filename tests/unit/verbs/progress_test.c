@@ -319,3 +319,31 @@ TEST(test_events_of_one_kind_merge_and_the_first_reason_wins)
 	EXPECT(event_pop(&events, &event));
 	EXPECT_EQ(event.reason, WEFT_R_TAG_QP);
 }
+
+TEST(test_qp_16_core_of_an_adapter_in_use_is_busy)
+{
+	struct core_pair p;
+
+	core_pair_open(&p, &(struct core_pair_options){ 0 });
+	EXPECT_EQ(adapter_fini(&p.adapter), WEFT_R_BUSY);
+	core_pair_close(&p);
+}
+
+TEST(test_qp_18_as_many_address_handles_as_there_is_room_for)
+{
+	enum { MANY = 1 << 17 };
+	const struct weft_path path = { .from.family = 4, .to.family = 4 };
+	static struct weft_ah *ahs[MANY];
+	enum weft_reason reason = WEFT_OK;
+	struct core_pair p;
+	uint32_t count = 0;
+
+	core_pair_open(&p, &(struct core_pair_options){ 0 });
+	while (count < MANY && (reason = ah_create(p.pd, &path, &ahs[count])) == WEFT_OK)
+		count++;
+	EXPECT_EQ(reason, WEFT_R_LIMIT);
+	EXPECT_EQ(p.adapter.ahs.used, count);
+	while (count > 0)
+		ah_destroy(ahs[--count]);
+	core_pair_close(&p);
+}
