@@ -105,9 +105,9 @@ static void print_roce(const struct stat_line *l)
 		printf("                near: by shared memory %s in, %s out; %s lost\n",
 		       stat_text(l, "near_in"), stat_text(l, "near_out"),
 		       stat_text(l, "near_lost"));
-	if (*stat_text(l, "direct_in"))
-		printf("                without packets: accesses of peers %s, to memory of peers %s\n",
-		       stat_text(l, "direct_in"), stat_text(l, "direct_out"));
+	if (*stat_text(l, "direct"))
+		printf("                without packets: %s Writes and Reads of both ends\n",
+		       stat_text(l, "direct"));
 	printf("                lost by the host %s on their way in, %s on their way out",
 	       stat_text(l, "overruns"), stat_text(l, "refused"));
 	if (stat_number(l, "refused") > 0)

@@ -202,8 +202,9 @@ struct weft_roce_counts {
 	uint64_t kept_bytes, kept_bytes_max, kept_byte_ns;
 	/* Packets by memory that is shared with adapters of this host; lost: the peer has gone. */
 	uint64_t near_in, near_out, near_lost;
-	/* Writes and Reads without packets: of peers in memory of this process, and in theirs. */
-	uint64_t direct_in, direct_out;
+	/* Writes and Reads without packets: of peers to this process's memory, and to theirs. */
+	uint64_t direct;
+	uint64_t reserved[1]; /* zero */
 };
 
 /* WEFT_R_ROCE_CLOSED before weft_roce_open(). */

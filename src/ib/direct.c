@@ -113,7 +113,7 @@ bool direct_issue(struct ib_conn *c, struct send_wqe *wqe)
 	if (!c->port->direct || !may_go(c, wqe) || is_streaming(c) ||
 	    !(is_write ? run_write(c, wqe) : run_read(c, wqe)))
 		return false;
-	c->port->counts.direct_out++;
+	c->port->counts.direct++;
 	if (is_write)
 		end_write(c, wqe);
 	else
@@ -143,7 +143,7 @@ static void collect(struct ib_conn *c)
 	struct ib_direct_tally did;
 
 	c->port->direct->collect(c->port->direct->owner, c->number, &did);
-	n->direct_in += did.writes + did.reads;
+	n->direct += did.writes + did.reads;
 	n->messages_in += did.writes + did.reads;
 	n->messages_out += did.reads;
 	n->payload_in += did.written_bytes;

@@ -252,7 +252,7 @@ struct ib_counts {
 	uint64_t bounced;		  /* packets whose payload had to be copied */
 	uint64_t marked;		  /* of packets_in: with ECN CE */
 	uint64_t notices_in, notices_out; /* CNPs */
-	uint64_t direct_in, direct_out;	  /* of messages_in and _out: without packets */
+	uint64_t direct;		  /* Writes and Reads of both ends without packets */
 	enum weft_reason dropped_for;	  /* the latest */
 	/*
 	 * SEND-S4: what an implementation would pin that pins all data until it is acknowledged:

@@ -208,8 +208,7 @@ static void tell_roce(FILE *to, const struct stat_adapter *seen)
 	tell(to, "near_in", n->near_in);
 	tell(to, "near_out", n->near_out);
 	tell(to, "near_lost", n->near_lost);
-	tell(to, "direct_in", n->direct_in);
-	tell(to, "direct_out", n->direct_out);
+	tell(to, "direct", n->direct);
 	tell(to, "sent_away", n->sent_away);
 	tell(to, "overruns", n->overruns);
 	tell(to, "refused", n->refused);

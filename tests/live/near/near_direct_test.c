@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,18 +16,10 @@
 /* Where the target of a Write lies in the memory of its node, and the source of its writer. */
 enum { SOURCE = 0, TARGET = 4096, BYTES = 64 };
 
-static bool is_allowed(void)
-{
-	char from = 1, to = 0;
-	struct iovec local = { &to, 1 }, remote = { &from, 1 };
-
-	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
-}
-
 #define DIRECT_OR_SKIP()                                                                           \
 	do {                                                                                       \
 		WORLD_OR_SKIP();                                                                   \
-		if (!is_allowed())                                                                 \
+		if (!direct_is_allowed())                                                          \
 			SKIP("the kernel lets no process access memory of another");               \
 	} while (0)
 
@@ -61,9 +52,9 @@ static void ends_open(struct end *a, struct end *b)
 	roce_start_both(a->node.qp, b->node.qp);
 	to = target_of(&b->node);
 	MUST_EQ(ask(&a->node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
-	MUST_EQ(counts_of(a).direct_out, 0);
+	MUST_EQ(counts_of(a).direct, 0);
 	MUST_EQ(ask(&a->node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
-	MUST_EQ(counts_of(a).direct_out, 1);
+	MUST_EQ(counts_of(a).direct, 1);
 }
 
 static void ends_close(struct end *a, struct end *b)
@@ -96,11 +87,11 @@ TEST(test_near_direct_writes_and_reads_are_counted_by_both_ends)
 	EXPECT_EQ(after.payload_out - before.payload_out, BYTES);
 	EXPECT_EQ(after.frames_in - before.frames_in, 0);
 	n = counts_of(&a);
-	EXPECT_EQ(n.direct_out, 3);
+	EXPECT_EQ(n.direct, 3);
 	EXPECT_EQ(n.messages_out, 4);
 	EXPECT_EQ(n.payload_in, BYTES);
 	n = counts_of(&b);
-	EXPECT_EQ(n.direct_in, 3);
+	EXPECT_EQ(n.direct, 3);
 	EXPECT_EQ(n.payload_in, 3 * BYTES);
 	ends_close(&a, &b);
 }
@@ -194,7 +185,7 @@ TEST(test_near_direct_needs_no_thread_of_the_target)
 static void expect_refused(struct end *a, enum weft_opcode opcode, const struct card *to)
 {
 	MUST_EQ(ask(&a->node, opcode, to).status, WEFT_ERR_REMOTE_ACCESS);
-	MUST_EQ(counts_of(a).direct_out, 1);
+	MUST_EQ(counts_of(a).direct, 1);
 }
 
 TEST(test_near_direct_access_to_a_region_that_ended_is_refused)
@@ -332,7 +323,7 @@ TEST(test_near_direct_access_never_reaches_what_was_mapped_later)
 	at = (uint8_t *)(uintptr_t)to.addr;
 	memset(a.node.memory, 7, BYTES);
 	MUST_EQ(ask(&a.node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
-	MUST_EQ(counts_of(&a).direct_out, 2);
+	MUST_EQ(counts_of(&a).direct, 2);
 	REQUIRE(at[0] == 7);
 	REQUIRE(mmap(at, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 		     0) == at);
@@ -444,7 +435,7 @@ TEST(test_near_deregistration_waits_for_direct_accesses)
 
 		race_open(&race);
 		threads_run(race_run, &argument, 1);
-		EXPECT(counts_of(&race.writer).direct_out > 1);
+		EXPECT(counts_of(&race.writer).direct > 1);
 		race_close(&race);
 	}
 }
@@ -460,15 +451,15 @@ TEST(test_near_direct_access_waits_while_either_end_captures)
 	ends_open(&ends[0], &ends[1]);
 	to = target_of(&ends[1].node);
 	for (int i = 0; i < 2; i++) {
-		uint64_t before = counts_of(&ends[0]).direct_out;
+		uint64_t before = counts_of(&ends[0]).direct;
 
 		MUST(weft_capture_start(ends[i].adapter, "/dev/null"));
 		MUST_EQ(ask(&ends[0].node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
 		MUST_EQ(ask(&ends[0].node, WEFT_OP_READ, &to).status, WEFT_SUCCESS);
-		MUST_EQ(counts_of(&ends[0]).direct_out, before);
+		MUST_EQ(counts_of(&ends[0]).direct, before);
 		MUST(weft_capture_stop(ends[i].adapter));
 		MUST_EQ(ask(&ends[0].node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
-		MUST_EQ(counts_of(&ends[0]).direct_out, before + 1);
+		MUST_EQ(counts_of(&ends[0]).direct, before + 1);
 	}
 	ends_close(&ends[0], &ends[1]);
 }

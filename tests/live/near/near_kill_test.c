@@ -114,20 +114,6 @@ static int descriptors_open(void)
 	return n;
 }
 
-/* Without the two of our own board. */
-static int shared_mapped(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
-	int n = -2;
-
-	REQUIRE(maps);
-	while (fgets(line, sizeof(line), maps))
-		n += strstr(line, "weft.near") != NULL;
-	fclose(maps);
-	return n;
-}
-
 /* Its peers have gone: nothing of them is left in this process. */
 static void expect_nothing_left(struct weft_adapter *adapter, int descriptors)
 {

@@ -188,6 +188,21 @@ TEST(test_near_wakes_programs_that_sleep)
 /* ---- Peers that die or refuse --------------------------------------------------------------- */
 
 /*
+ * Until the peer has taken the ring of this end: its answer brings descriptors of its board, which
+ * is mapped with the adapter's lock. A kernel that does not let a child access its parent unmaps it
+ * again: then a second is enough.
+ */
+static void await_taken(struct end *e)
+{
+	enum { RING_PARTS = 2, BOARD_PARTS = 2 };
+	uint64_t end_ns = thread_now_ns() + 1000 * 1000 * 1000;
+
+	while (shared_mapped() < RING_PARTS + BOARD_PARTS && thread_now_ns() < end_ns)
+		;
+	(void)counts_of(e);
+}
+
+/*
  * Waits for its peer's number, connects, says so, and sleeps until it is killed. It has a receive
  * posted, and no descriptors left for the peer's ring, if it refuses that.
  */
@@ -206,6 +221,7 @@ static _Noreturn void victim_run(int in, int out, bool refuses)
 	roce_start(e.node.qp, &way);
 	if (refuses) {
 		REQUIRE(post_receive(&e.node));
+		await_taken(&e);
 		/* A ring needs two, a connection that hands UDP packets on needs one. */
 		(void)descriptors_leave(1);
 	}

@@ -32,3 +32,9 @@ struct card {
 };
 
 struct card card_of(const struct node *n);
+
+/* Whether the kernel lets processes access memory of others, as their user. */
+bool direct_is_allowed(void);
+
+/* How often memory shared with other adapters is mapped, without the two parts of our own board. */
+int shared_mapped(void);
