@@ -179,11 +179,12 @@ static void standby_end(struct net *net, bool has_worked)
 static void stand_by(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
-	uint64_t polls = a->polls, worked = worked_ns();
+	uint64_t polls = a->polls, waits = net->waits, worked = worked_ns();
 	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 	bool is_over = pthread_cond_timedwait(&net->rouse, &a->lock, &until) == ETIMEDOUT;
 
-	if (net->is_waiting)
+	/* What waited may be sent by now: if more waits as briefly, no signal need wake us for it. */
+	if (net->waits != waits)
 		guard(net);
 	if (a->polls - polls < POLLS_MANY || !may_stand_by(net)) {
 		standby_end(net, is_over && worked_ns() - worked >= worked_much_ns);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -181,6 +182,61 @@ TEST(test_near_wakes_programs_that_sleep)
 	threads_run(play, arguments, 2);
 	EXPECT_EQ(counts_of(&a).near_lost, 0);
 	EXPECT(counts_of(&a).near_out >= TURNS);
+	end_close(&a);
+	end_close(&b);
+}
+
+/* ---- A program that polls ------------------------------------------------------------------- */
+
+/* Sends a message to the other end, and polls until it is there. */
+static void expect_message(struct end *from, struct end *to)
+{
+	const struct weft_sge s = node_seg(&from->node, 0, 8);
+	struct weft_send_wr wr = node_wr(WEFT_OP_SEND, 1, &s, &from->node);
+	struct weft_completion c = { .id = 1 };
+	bool has;
+
+	wr.flags = 0;
+	REQUIRE(post_receive(&to->node) && node_post(&from->node, &wr));
+	do
+		REQUIRE(node_poll(to->node.cq, &c, &has));
+	while (!has);
+	MUST_EQ(c.id, 2);
+}
+
+static long switches(void)
+{
+	struct rusage used;
+
+	REQUIRE(getrusage(RUSAGE_SELF, &used) == 0);
+	return used.ru_nvcsw;
+}
+
+/*
+ * The thread stands by: acknowledgements that wait for the next message do not wake it. It looks
+ * by itself now and then.
+ */
+TEST(test_near_program_that_polls_wakes_no_thread)
+{
+	enum { EXCHANGES = 4000, UNTIL_STEADY = 20000, SWITCHES_A_MS = 10 };
+	struct end a, b;
+	uint64_t start_ns = 0;
+	long before = 0, ms;
+
+	WORLD_OR_SKIP();
+	end_open(&a, roce_adapter_open());
+	end_open(&b, roce_adapter_open());
+	roce_start_both(a.node.qp, b.node.qp);
+	for (int i = 0; i < UNTIL_STEADY + EXCHANGES; i++) {
+		if (i == UNTIL_STEADY) {
+			before = switches();
+			start_ns = thread_now_ns();
+		}
+		expect_message(&a, &b);
+		expect_message(&b, &a);
+	}
+	ms = (long)((thread_now_ns() - start_ns) / 1000000);
+	EXPECT(switches() - before < EXCHANGES / 10 + SWITCHES_A_MS * ms);
 	end_close(&a);
 	end_close(&b);
 }
