@@ -183,7 +183,7 @@ static void stand_by(struct net *net)
 	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 	bool is_over = pthread_cond_timedwait(&net->rouse, &a->lock, &until) == ETIMEDOUT;
 
-	/* What waited may be sent by now: if more waits as briefly, no signal need wake us for it. */
+	/* It may be sent by now: if more waits as briefly, no signal need wake us for it. */
 	if (net->waits != waits)
 		guard(net);
 	if (a->polls - polls < POLLS_MANY || !may_stand_by(net)) {
