@@ -22,12 +22,19 @@ uint32_t iba_credits(uint8_t code)
 	return code == IBA_CREDITS_UNUSED ? UINT32_MAX : credits_of[code];
 }
 
+/* The greatest that is not too many. Every acknowledgement has one, so it is searched by halves. */
 uint8_t iba_credit_code(uint32_t credits)
 {
-	uint8_t code = IBA_CREDITS_UNUSED - 1;
+	uint8_t code = 0, above = IBA_CREDITS_UNUSED;
 
-	while (credits_of[code] > credits)
-		code--;
+	while (above - code > 1) {
+		uint8_t middle = (uint8_t)((code + above) / 2);
+
+		if (credits_of[middle] <= credits)
+			code = middle;
+		else
+			above = middle;
+	}
 	return code;
 }
 
