@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE's port belongs to all processes of a network: a datagram that another one took for us is
- * lost when that process is killed, as tests do. So the program leaves for a network of its own before
- * its first test. Without root it stays, as it would be another user in a namespace.
+ * RoCE's port belongs to all processes of a network. A datagram for this process that another one
+ * has read is lost when the other is killed, as tests do. So the program leaves for a network of
+ * its own before its first test. Without root it stays: in a namespace it would be another user.
  */
 #include <unistd.h>
 
