@@ -105,6 +105,7 @@ static void set_requester(struct ib_conn *c, const struct ib_config *k)
 {
 	struct requester *q = &c->req;
 
+	q->psn_first = k->psn_send;
 	q->psn_una = q->psn_high = q->psn_reported = k->psn_send;
 	q->psn_send = q->psn_sent = q->psn_next = k->psn_send;
 	q->back_psn = iba_psn_add(k->psn_send, IBA_PSN_MASK); /* nowhere */
@@ -134,7 +135,7 @@ static void responder_init(struct ib_conn *c, const struct ib_config *k)
 	struct responder *r = &c->resp;
 
 	r->qp = c->qp;
-	r->psn = k->psn_recv;
+	r->psn = r->psn_first = k->psn_recv;
 	r->res_max = c->service == WEFT_RC ? k->reads_in : 0; /* RD: the context has them */
 	r->res_mask = power_of_two(r->res_max) - 1;
 	r->res = calloc(r->res_mask + 1U, sizeof(*r->res));
@@ -223,9 +224,7 @@ enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struc
 	qp->tally.is_begun = true;
 	note_path(c);
 	set_reads_out(c, k);
-	port->epochs += port->epochs == UINT32_MAX ? 2 : 1;
-	c->epoch = port->epochs;
-	direct_grant(c);
+	direct_begin(c);
 	*conn = c;
 	return WEFT_OK;
 }
@@ -272,12 +271,6 @@ static bool set_reads_in(struct ib_conn *c, uint32_t reads_in)
 	return true;
 }
 
-static void grant_anew(struct ib_conn *c)
-{
-	direct_revoke(c);
-	direct_grant(c);
-}
-
 static bool is_drained(const struct weft_qp *qp)
 {
 	return qp->state == WEFT_QPS_SQD && !qp->is_draining && qp->sq.begun == 0;
@@ -303,9 +296,7 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 	if (fields & IB_PATH) {
 		c->path = k->path;
 		c->path.mtu_bytes = mtu_bytes;
-		c->is_peer_gone = c->req.is_answered = false;
-		c->direct_epoch = 0;
-		grant_anew(c);
+		c->is_peer_gone = false;
 		if (list_is_linked(&c->ready_link)) { /* held, for room on the old path? */
 			list_remove(&c->ready_link);
 			conn_ready(c);
@@ -322,6 +313,10 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 		set_rnr_retries(c, k);
 	if (fields & IB_READS_OUT)
 		set_reads_out(c, k);
+	if (fields & (IB_PATH | IB_P_KEY))
+		direct_begin(c);
+	else if (fields & IB_READS_IN)
+		direct_grant(c);
 	return WEFT_OK;
 }
 
@@ -543,7 +538,7 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 
 static void ib_rights_changed(struct weft_qp *qp)
 {
-	grant_anew(qp->stream);
+	direct_grant(qp->stream);
 }
 
 const struct transport ib_transport = {

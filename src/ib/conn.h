@@ -48,8 +48,8 @@ struct ib_conn {
 	uint32_t epoch;	   /* tells it from others of the same queue pair; not 0 */
 	/* Of direct_issue(). */
 	uint32_t direct_epoch; /* of the peer's connection; 0: not known yet */
-	uint32_t direct_polls; /* of the program, before the latest requests */
-	uint32_t direct_ahead; /* how many of those there are */
+	uint32_t direct_polls; /* send_cq->polls at the latest request */
+	uint32_t direct_ahead; /* requests since that changed */
 	uint32_t window, ack_every, q_key;
 	enum turn turn;
 	/* The end. */

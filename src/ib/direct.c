@@ -30,7 +30,8 @@ static bool may_go(const struct ib_conn *c, const struct send_wqe *wqe)
 	return c->path.near_number != 0 && is_reliable(c) && c->req.is_answered &&
 	       c->req.count == 0 && !c->is_peer_gone && c->pace.limit_bps == 0 && wqe->length > 0 &&
 	       wqe->length <= c->path.mtu_bytes &&
-	       (wqe->opcode == WEFT_OP_WRITE || wqe->opcode == WEFT_OP_READ);
+	       (wqe->opcode == WEFT_OP_WRITE || wqe->opcode == WEFT_OP_READ) &&
+	       c->port->direct->can_access(c->port->direct->owner, c->path.near_number);
 }
 
 /*
@@ -48,24 +49,28 @@ static bool is_streaming(struct ib_conn *c)
 	return c->direct_ahead++ >= AHEAD_MAX;
 }
 
+/* A peer whose connection is another one by now has to be found out about by packets. */
 static bool access_peer(struct ib_conn *c, const struct send_wqe *wqe, uint8_t *bytes)
 {
 	struct ib_direct_access a = {
 		.near_number = c->path.near_number,
 		.number = c->number,
 		.peer_qp = c->peer_qp,
+		.psn = c->req.psn_first,
 		.epoch = c->direct_epoch,
+		.read_tag = c->req.read_tag,
 		.is_write = wqe->opcode == WEFT_OP_WRITE,
 		.addr = wqe->remote_addr,
 		.tag = wqe->remote_tag,
 		.length = wqe->length,
 		.bytes = bytes,
 	};
+	bool is_done = c->port->direct->access(c->port->direct->owner, &a);
 
-	if (!c->port->direct->access(c->port->direct->owner, &a))
-		return false;
+	if (a.epoch == 0)
+		c->req.is_answered = false;
 	c->direct_epoch = a.epoch;
-	return true;
+	return is_done;
 }
 
 /* From a copy: memory that is gone by now is found before the peer's changes. */
@@ -121,20 +126,6 @@ bool direct_issue(struct ib_conn *c, struct send_wqe *wqe)
 	return true;
 }
 
-void direct_grant(struct ib_conn *c)
-{
-	const struct ib_direct_grant grant = {
-		.number = c->number,
-		.peer_qp = c->peer_qp,
-		.pd = c->qp->pd->number,
-		.rights = c->qp->remote_rights,
-		.epoch = c->epoch,
-	};
-
-	c->has_grant = c->port->direct && c->path.near_number != 0 && is_reliable(c) &&
-		       c->port->direct->grant(c->port->direct->owner, &grant);
-}
-
 /* As the responder counts packets: a Read is a message in, and its response one out. */
 static void collect(struct ib_conn *c)
 {
@@ -163,7 +154,44 @@ void direct_revoke(struct ib_conn *c)
 	collect(c);
 }
 
-void ib_settle(struct weft_qp *qp)
+/* A peer that may not send Reads must not read so either. */
+static uint32_t rights_of(const struct ib_conn *c)
+{
+	uint32_t rights = c->qp->remote_rights;
+
+	return c->resp.res_max > 0 ? rights : rights & ~(uint32_t)WEFT_REMOTE_READ;
+}
+
+void direct_grant(struct ib_conn *c)
+{
+	const struct ib_direct_grant grant = {
+		.number = c->number,
+		.peer_qp = c->peer_qp,
+		.pd = c->qp->pd->number,
+		.rights = rights_of(c),
+		.psn = c->resp.psn_first,
+		.mtu_bytes = c->path.mtu_bytes,
+		.epoch = c->epoch,
+	};
+
+	direct_revoke(c);
+	c->has_grant = c->port->direct && c->path.near_number != 0 && is_reliable(c) &&
+		       c->port->cut_after == UINT64_MAX &&
+		       c->port->direct->grant(c->port->direct->owner, &grant);
+}
+
+void direct_begin(struct ib_conn *c)
+{
+	struct ib_port *port = c->port;
+
+	port->epochs += port->epochs == UINT32_MAX ? 2 : 1;
+	c->epoch = port->epochs;
+	c->direct_epoch = 0;
+	c->req.is_answered = false;
+	direct_grant(c);
+}
+
+void ib_collect_direct(struct weft_qp *qp)
 {
 	struct ib_conn *c = ib_conn_of(qp);
 
@@ -171,7 +199,7 @@ void ib_settle(struct weft_qp *qp)
 		collect(c);
 }
 
-void ib_port_settle(struct ib_port *port)
+void ib_port_collect_direct(struct ib_port *port)
 {
 	for (uint32_t i = 0; port->direct && i < port->conns_max; i++) {
 		if (port->conns[i] && port->conns[i]->has_grant)

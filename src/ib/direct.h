@@ -7,6 +7,9 @@
 /* Executes a request without packets, and ends it. False: packets must carry it. */
 bool direct_issue(struct ib_conn *c, struct send_wqe *wqe);
 
-/* Grants the peer what the queue pair allows now; ends the grant. */
+/* A connection begins, or takes another path: both ends find out anew whether they agree. */
+void direct_begin(struct ib_conn *c);
+
+/* Grants the peer what the queue pair allows now, in place of what it was granted; ends that. */
 void direct_grant(struct ib_conn *c);
 void direct_revoke(struct ib_conn *c);

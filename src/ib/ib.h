@@ -186,17 +186,21 @@ struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number)
 struct ib_direct_access {
 	uint32_t near_number;	  /* of the peer's adapter */
 	uint32_t number, peer_qp; /* the queue pairs of this end and of the peer */
-	uint32_t epoch;		  /* in, out: of the peer's connection; 0: not known yet */
+	uint32_t psn;		  /* of the first packet from this end */
+	uint32_t epoch;		  /* in, out: of the peer's connection; 0: not known */
+	uint32_t read_tag;	  /* of the request before, if that was a Read by packets; or 0 */
 	bool is_write;
 	uint64_t addr;
 	uint32_t tag, length;
 	uint8_t *bytes; /* to write, or read */
 };
 
-/* The peer of a queue pair of ours may access memory so, by the rights of the queue pair. */
+/* Lets the peer of a queue pair access memory without packets, as far as its packets might. */
 struct ib_direct_grant {
 	uint32_t number, peer_qp, pd, rights;
-	uint32_t epoch; /* of the connection, see struct ib_direct_access */
+	uint32_t psn;	    /* of the first packet of the peer */
+	uint32_t mtu_bytes; /* the longest access */
+	uint32_t epoch;	    /* tells the connection from others of the queue pair; not 0 */
 };
 
 /* What the peer has done by a grant. */
@@ -205,6 +209,8 @@ struct ib_direct_tally {
 };
 
 struct ib_direct {
+	/* Whether access() may succeed at all. */
+	bool (*can_access)(void *owner, uint32_t near_number);
 	/* False: it was not executed, or not wholly, and packets must. */
 	bool (*access)(void *owner, struct ib_direct_access *access);
 	/* False: there is no room for the grant. revoke: its end. */
@@ -219,8 +225,8 @@ struct ib_direct {
 void ib_port_set_direct(struct ib_port *port, const struct ib_direct *direct);
 
 /* Counts what peers have done so far: for one queue pair; for all and ib_port_counts(). */
-void ib_settle(struct weft_qp *qp);
-void ib_port_settle(struct ib_port *port);
+void ib_collect_direct(struct weft_qp *qp);
+void ib_port_collect_direct(struct ib_port *port);
 
 /* ---- Management datagrams ------------------------------------------------------------------- */
 

@@ -50,6 +50,7 @@ static void oldest_end(struct ib_conn *c, const struct sent *s)
 {
 	struct send_wqe *wqe = rc_req_wqe(c, s);
 
+	c->req.read_tag = is_read(c) ? wqe->remote_tag : 0;
 	if (is_read(c)) {
 		una_move(c, iba_psn_add(s->psn, s->count));
 		rc_read_end(c, wqe);

@@ -65,7 +65,9 @@ struct requester {
 	bool is_sink_absent; /* an answer was dropped, as its page was away */
 	/* IBA 9.7.7.2, end-to-end credits: messages that need a receive up to limit_ssn go. */
 	bool is_limited;
-	bool is_answered; /* a request has ended: the peer has the same connection */
+	bool is_answered;  /* a request has ended: the peer has the same connection */
+	uint32_t read_tag; /* of the request that ended last, if that was a Read; or 0 */
+	uint32_t psn_first;
 	uint8_t retries_left, rnr_left;
 	uint32_t limit_ssn;
 	/* Retries. */

@@ -29,7 +29,8 @@ struct again {
 
 struct responder {
 	struct weft_qp *qp; /* serves the peer's requests; NULL: it has left */
-	uint32_t psn;	    /* expected */
+	uint32_t psn_first;
+	uint32_t psn; /* expected */
 	uint32_t msn;
 	struct message in;
 	/* To be sent after all responses. */

@@ -227,12 +227,11 @@ enum weft_reason mem_access_retired(const struct mem_table *t, const struct mem_
 enum weft_reason mem_published_check(const struct mem_published *entries, enum weft_policy policy,
 				     const struct mem_access *a, uint64_t *addr)
 {
-	const struct mem_published *p = &entries[weft_tag_index(a->tag) % MEM_PUBLISHED_MAX];
-	uint32_t tag = atomic_load_explicit(&p->tag, memory_order_acquire);
+	const struct mem_published *p = mem_published_find(entries, weft_tag_index(a->tag));
 	struct mem_entry e;
 	enum weft_reason r;
 
-	if (weft_tag_index(tag) != weft_tag_index(a->tag))
+	if (!p)
 		return WEFT_R_TAG_INDEX;
 	e = p->entry; /* a copy: the other process is not to be trusted */
 	r = check_entry(policy, &e, a);

@@ -3,14 +3,35 @@
 
 #include "mem/table.h"
 
-void mem_table_publish(struct mem_table *t, const struct mem_publisher *p)
+/* An entry has one of so many places, from the one on that its index names. */
+enum { PLACES = 8 };
+
+static uint32_t place_of(uint32_t index, uint32_t n)
 {
-	t->publisher = p;
+	return (index + n) % MEM_PUBLISHED_MAX;
 }
 
-static struct mem_published *place_of(const struct mem_table *t, const struct mem_entry *e)
+/* A place that stands for none has tag 0, which no entry has: index 0 is never given out. */
+const struct mem_published *mem_published_find(const struct mem_published *entries, uint32_t index)
 {
-	return &t->publisher->entries[(size_t)(e - t->entries) % MEM_PUBLISHED_MAX];
+	for (uint32_t n = 0; n < PLACES && index != 0; n++) {
+		const struct mem_published *p = &entries[place_of(index, n)];
+
+		if (weft_tag_index(atomic_load_explicit(&p->tag, memory_order_acquire)) == index)
+			return p;
+	}
+	return NULL;
+}
+
+static struct mem_published *find_free(struct mem_published *entries, uint32_t index)
+{
+	for (uint32_t n = 0; n < PLACES; n++) {
+		struct mem_published *p = &entries[place_of(index, n)];
+
+		if (atomic_load_explicit(&p->tag, memory_order_relaxed) == 0)
+			return p;
+	}
+	return NULL;
 }
 
 /* Memory of the process that a peer may read or write any number of times. */
@@ -20,15 +41,15 @@ static bool is_public(const struct mem_entry *e)
 	       (e->rights & (WEFT_REMOTE_READ | WEFT_REMOTE_WRITE));
 }
 
-/* Without a place, which another entry has, accesses to it need a thread of ours. */
+/* Without a place, which other entries have, accesses to it need a thread of its owner. */
 void table_publish(struct mem_table *t, const struct mem_entry *e)
 {
 	struct mem_published *p;
 
 	if (!t->publisher || !is_public(e))
 		return;
-	p = place_of(t, e);
-	if (atomic_load_explicit(&p->tag, memory_order_relaxed) != 0)
+	p = find_free(t->publisher->entries, (uint32_t)(e - t->entries));
+	if (!p)
 		return;
 	p->entry = *e;
 	p->entry.space = NULL;
@@ -37,15 +58,33 @@ void table_publish(struct mem_table *t, const struct mem_entry *e)
 
 void table_withdraw(struct mem_table *t, const struct mem_entry *e)
 {
-	struct mem_published *p;
-	uint32_t tag;
+	const struct mem_published *found;
 
 	if (!t->publisher)
 		return;
-	p = place_of(t, e);
-	tag = atomic_load_explicit(&p->tag, memory_order_relaxed);
-	if (tag == 0 || weft_tag_index(tag) != (uint32_t)(e - t->entries))
+	found = mem_published_find(t->publisher->entries, (uint32_t)(e - t->entries));
+	if (!found)
 		return;
-	atomic_store(&p->tag, 0);
+	atomic_store(&t->publisher->entries[found - t->publisher->entries].tag, 0);
 	t->publisher->await(t->publisher->owner);
+}
+
+/* Bound: the table; looked through only if there is something to find. */
+static void publish_all(struct mem_table *t)
+{
+	uint32_t left = t->by_type[true][MEM_REGION] + t->by_type[true][MEM_WINDOW];
+
+	for (uint32_t i = 1; i < t->tags_max && left > 0; i++) {
+		if (t->entries[i].state == MEM_VALID) {
+			table_publish(t, &t->entries[i]);
+			left--;
+		}
+	}
+}
+
+void mem_table_publish(struct mem_table *t, const struct mem_publisher *p)
+{
+	t->publisher = p;
+	if (p)
+		publish_all(t);
 }

@@ -21,13 +21,13 @@ struct mem_published {
 };
 
 struct mem_publisher {
-	struct mem_published *entries; /* MEM_PUBLISHED_MAX, by the index of the tag */
+	struct mem_published *entries; /* MEM_PUBLISHED_MAX, of 0 */
 	/* Returns when no access of another process is under way that began before. */
 	void (*await)(void *owner);
 	void *owner;
 };
 
-/* Publishes entries that become valid from now on; NULL: no longer. */
+/* Publishes entries as long as they are valid; NULL: no longer. */
 void mem_table_publish(struct mem_table *t, const struct mem_publisher *p);
 
 /*
@@ -36,3 +36,6 @@ void mem_table_publish(struct mem_table *t, const struct mem_publisher *p);
  */
 enum weft_reason mem_published_check(const struct mem_published *entries, enum weft_policy policy,
 				     const struct mem_access *access, uint64_t *addr);
+
+/* The place of the entry of that index; NULL: it is not published. */
+const struct mem_published *mem_published_find(const struct mem_published *entries, uint32_t index);

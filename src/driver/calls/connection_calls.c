@@ -64,7 +64,7 @@ enum weft_reason weft_qp_traffic(struct weft_qp *qp, struct weft_traffic *traffi
 	a = adapter_enter_qp(qp);
 	if (qp->tally.is_begun || qp->link)
 		r = WEFT_OK;
-	ib_settle(qp);
+	ib_collect_direct(qp);
 	if (qp->tally.is_begun)
 		roce_traffic(&qp->tally, traffic);
 	else if (qp->link)

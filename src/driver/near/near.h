@@ -26,7 +26,7 @@ struct near_config {
 	void (*watch)(void *owner, struct watch *w, uint32_t events);
 	void *owner;
 	uint8_t adapter_slot;  /* our own */
-	struct mem_table *mem; /* the same; NULL: other processes do not access it */
+	struct mem_table *mem; /* its regions; NULL: they are not shown to other processes */
 };
 
 /* WEFT_OK, or why there is no near path. */
@@ -123,13 +123,14 @@ bool near_rest(struct near *near);
  * system calls, where the kernel lets it (as for ptrace()), after the access check of the table
  * that the other shows. Deregistration waits for accesses that are under way.
  */
+bool near_can_access(const struct near *near, uint32_t near_number);
 bool near_access(struct near *near, struct ib_direct_access *access);
 bool near_grant(struct near *near, const struct ib_direct_grant *grant);
 void near_revoke(struct near *near, uint32_t number);
 void near_collect(struct near *near, uint32_t number, struct ib_direct_tally *tally);
 
-/* Whether others must send packets instead, which a capture sees. */
-void near_shut(struct near *near, bool is_shut);
+/* Whether other adapters must send packets, for a capture to see them. */
+void near_set_packets_only(struct near *near, bool is_packets_only);
 
 /* ---- Counters ------------------------------------------------------------------------------- */
 

@@ -95,14 +95,15 @@ static void *memory_map(int fd, size_t bytes, int rights)
 }
 
 /* Not by the C library: a sanitizer would look at memory of the other process in its own. */
-bool near_seen_move(const struct near_seen *s, uint64_t addr, void *bytes, size_t length,
-		    bool is_write)
+int near_seen_move(const struct near_seen *s, uint64_t addr, void *bytes, size_t length,
+		   bool is_write)
 {
 	const struct iovec local = { bytes, length };
 	const struct iovec remote = { (void *)(uintptr_t)addr, length };
+	ssize_t moved = syscall(is_write ? SYS_process_vm_writev : SYS_process_vm_readv,
+				(long)s->pid, &local, 1L, &remote, 1L, 0L);
 
-	return syscall(is_write ? SYS_process_vm_writev : SYS_process_vm_readv, (long)s->pid,
-		       &local, 1L, &remote, 1L, 0L) == (ssize_t)length;
+	return moved == (ssize_t)length ? 0 : moved < 0 ? errno : EFAULT;
 }
 
 /* The process of that number has the token where its board says: it is the one, and lets us. */
@@ -111,7 +112,7 @@ static bool is_process(const struct near_seen *s)
 	uint64_t token = 0;
 
 	return s->board->magic == magic &&
-	       near_seen_move(s, s->board->token_addr, &token, sizeof(token), false) &&
+	       near_seen_move(s, s->board->token_addr, &token, sizeof(token), false) == 0 &&
 	       token == s->board->token;
 }
 

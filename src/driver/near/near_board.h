@@ -17,9 +17,8 @@ enum { NEAR_GRANTS_MAX = 1024 };
 
 /* A queue pair, by the slot of its number. It stands still as published entries do. */
 struct near_grant {
-	_Atomic uint32_t number; /* 0: none */
-	uint32_t peer_qp, pd, rights;
-	uint32_t epoch; /* of its connection, never 0 */
+	_Atomic uint32_t number;			     /* 0: none */
+	uint32_t peer_qp, pd, rights, psn, mtu_bytes, epoch; /* see struct ib_direct_grant */
 };
 
 struct near_board {
@@ -42,7 +41,7 @@ struct near_marks {
 	struct near_tally tallies[NEAR_GRANTS_MAX]; /* as the grants */
 };
 
-/* Our own. */
+/* The board and the marks of our own adapter. */
 struct near_shown {
 	struct near_board *board; /* NULL: there is none */
 	struct near_marks *marks;
@@ -57,7 +56,7 @@ void near_shown_close(struct near_shown *s);
 /* In a child of fork(), which has not mapped it. */
 void near_shown_abandon(struct near_shown *s);
 
-/* That of another adapter. */
+/* Those of another adapter. */
 struct near_seen {
 	const struct near_board *board; /* NULL: not seen */
 	struct near_marks *marks;
@@ -71,6 +70,6 @@ struct near_seen {
 bool near_seen_open(struct near_seen *s, const int fds[2], pid_t pid);
 void near_seen_close(struct near_seen *s);
 
-/* Reads or writes memory of its process. False: not all of it. */
-bool near_seen_move(const struct near_seen *s, uint64_t addr, void *bytes, size_t length,
-		    bool is_write);
+/* Reads or writes memory of its process. 0, or an errno: not all of it. */
+int near_seen_move(const struct near_seen *s, uint64_t addr, void *bytes, size_t length,
+		   bool is_write);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Access to memory of adapters that we send to, and what lets others access ours. */
+#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <time.h>
@@ -7,6 +8,8 @@
 #include "base/id_table.h"
 #include "driver/near/near_parts.h"
 #include "driver/sys/calls.h"
+
+_Static_assert((int)MEM_PEERS_MAX > (int)NEAR_SLOTS_MAX, "each adapter of a host has a mark");
 
 static uint32_t grant_index(uint32_t qp_number)
 {
@@ -17,20 +20,23 @@ static uint32_t grant_index(uint32_t qp_number)
 
 /*
  * Whether the peer's queue pair is connected to ours, by the connection that earlier accesses
- * found, and lets its peer do this.
+ * found, and lets its peer do this. A region that ends with its first Read ends when the target
+ * receives the next request, as a packet: a Read of one that is not published may be of such.
  */
 static bool is_granted(const struct near_board *b, struct ib_direct_access *a, uint32_t *pd)
 {
 	const struct near_grant *g = &b->grants[grant_index(a->peer_qp)];
 	const uint32_t right = a->is_write ? WEFT_REMOTE_WRITE : WEFT_REMOTE_READ;
+	uint32_t epoch = a->epoch;
 
+	a->epoch = 0;
 	if (atomic_load_explicit(&g->number, memory_order_acquire) != a->peer_qp ||
-	    g->peer_qp != a->number || !(g->rights & right) ||
-	    (a->epoch != 0 && a->epoch != g->epoch))
+	    g->peer_qp != a->number || g->psn != a->psn || (epoch != 0 && epoch != g->epoch))
 		return false;
 	a->epoch = g->epoch;
 	*pd = g->pd;
-	return true;
+	return (g->rights & right) && a->length <= g->mtu_bytes &&
+	       (a->read_tag == 0 || mem_published_find(b->regions, weft_tag_index(a->read_tag)));
 }
 
 static void count_access(struct near_tally *t, const struct ib_direct_access *a)
@@ -40,8 +46,8 @@ static void count_access(struct near_tally *t, const struct ib_direct_access *a)
 				  memory_order_relaxed);
 }
 
-/* While its owner waits for us to end. */
-static bool access_checked(const struct near_seen *s, struct ib_direct_access *a)
+/* The mark is set: the target waits for it before it changes anything of the board. */
+static int access_marked(const struct near_seen *s, struct ib_direct_access *a)
 {
 	struct mem_access access = {
 		.addr = a->addr,
@@ -52,60 +58,72 @@ static bool access_checked(const struct near_seen *s, struct ib_direct_access *a
 	};
 	const struct near_board *b = s->board;
 	uint64_t addr;
+	int error;
 
 	if (atomic_load(&b->is_shut) || atomic_load(&b->unmapped) > 0 ||
 	    !is_granted(b, a, &access.pd) ||
 	    mem_published_check(b->regions, (enum weft_policy)b->policy, &access, &addr) != WEFT_OK)
-		return false;
-	if (!near_seen_move(s, addr, a->bytes, a->length, a->is_write))
-		return false;
-	count_access(&s->marks->tallies[grant_index(a->peer_qp)], a);
-	return true;
+		return EACCES;
+	error = near_seen_move(s, addr, a->bytes, a->length, a->is_write);
+	if (error == 0)
+		count_access(&s->marks->tallies[grant_index(a->peer_qp)], a);
+	return error;
 }
 
+bool near_can_access(const struct near *n, uint32_t near_number)
+{
+	const struct near_out *o = near_out_find(n, near_number);
+
+	return o && o->seen.board;
+}
+
+/* The fence pairs with those of await_all() and of the thread that takes notices (take_events()). */
 bool near_access(struct near *n, struct ib_direct_access *a)
 {
 	struct near_out *o = near_out_find(n, a->near_number);
-	atomic_uint *is_accessing;
-	bool is_done;
+	atomic_uint *is_accessing = &o->seen.marks->peers[n->config.adapter_slot].is_accessing;
+	int error;
 
-	if (!o || !o->seen.board)
-		return false;
-	is_accessing = &o->seen.marks->peers[n->config.adapter_slot].is_accessing;
-	atomic_store(is_accessing, 1);
-	is_done = access_checked(&o->seen, a);
+	atomic_store_explicit(is_accessing, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	error = access_marked(&o->seen, a);
 	atomic_store_explicit(is_accessing, 0, memory_order_release);
-	return is_done;
+	if (error == EPERM || error == ESRCH) /* it will not be allowed again */
+		near_seen_close(&o->seen);
+	return error == 0;
 }
 
 /* ---- Memory of ours ------------------------------------------------------------------------- */
 
-/* Whether the process of that adapter lives. */
-static bool is_alive(const struct near_in *i)
+/* Whether the process of that adapter has ended. */
+static bool has_ended(const struct near_in *i)
 {
 	struct pollfd p = { .fd = i->watch.fd };
+	const struct timespec now = { 0 };
 
-	return i->watch.fd >= 0 && poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR));
+	return i->watch.fd < 0 || (syscall(SYS_ppoll, &p, 1L, &now, NULL, 0L) == 1 &&
+				   (p.revents & (POLLHUP | POLLERR)));
 }
 
 /*
- * An access takes about a microsecond, and lasts longer only if its thread does not run. A
- * process that a debugger has stopped in it is waited for: it would access the memory later.
+ * An access takes about a microsecond, and lasts longer only if its thread does not run. A process
+ * that is stopped within it is not waited for without end: most are stopped where the kernel
+ * returns from the access, which is over then.
  */
 static void await_in(const struct near_in *i)
 {
-	enum { SPINS = 1000, YIELDS = 2000 };
+	enum { SPINS = 1000, YIELDS = 2000, NAPS = 50000, NAP_NS = 100000 };
 	const atomic_uint *is_accessing =
 		&i->near->shown.marks->peers[i->adapter_slot].is_accessing;
-	const struct timespec little = { .tv_nsec = 100000 };
+	const struct timespec nap = { .tv_nsec = NAP_NS };
 
-	for (uint32_t round = 0; atomic_load(is_accessing); round += round < YIELDS) {
+	for (uint32_t round = 0; round < NAPS && atomic_load(is_accessing); round++) {
 		if (round < SPINS)
 			continue;
 		if (round < YIELDS)
 			(void)sched_yield();
-		else if (is_alive(i))
-			(void)syscall(SYS_nanosleep, &little, NULL);
+		else if (!has_ended(i))
+			(void)syscall(SYS_nanosleep, &nap, NULL);
 		else
 			return;
 	}
@@ -158,6 +176,13 @@ static bool has_slot(const struct near *n, uint8_t adapter_slot)
 	return false;
 }
 
+/* A process that had the slot before may have died with its mark set. */
+void near_in_begins(struct near *n, uint8_t adapter_slot)
+{
+	if (n->shown.board)
+		atomic_store(&n->shown.marks->peers[adapter_slot].is_accessing, 0);
+}
+
 /* The process may have died while it accessed memory; another one may have its slot by now. */
 void near_in_ended(struct near *n, uint8_t adapter_slot)
 {
@@ -182,6 +207,8 @@ bool near_grant(struct near *n, const struct ib_direct_grant *g)
 	to->peer_qp = g->peer_qp;
 	to->pd = g->pd;
 	to->rights = g->rights;
+	to->psn = g->psn;
+	to->mtu_bytes = g->mtu_bytes;
 	to->epoch = g->epoch;
 	atomic_store_explicit(&to->number, g->number, memory_order_release);
 	return true;
@@ -212,7 +239,7 @@ void near_collect(struct near *n, uint32_t number, struct ib_direct_tally *tally
 	};
 }
 
-void near_shut(struct near *n, bool is_shut)
+void near_set_packets_only(struct near *n, bool is_shut)
 {
 	if (!n->shown.board || atomic_load(&n->shown.board->is_shut) == is_shut)
 		return;

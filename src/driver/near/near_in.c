@@ -63,6 +63,7 @@ static bool offer_take(struct near_in *i, const struct near_message *m)
 	}
 	i->adapter_id = m->adapter_id;
 	i->adapter_slot = m->adapter_slot;
+	near_in_begins(i->near, i->adapter_slot);
 	say_taken(i);
 	return true;
 }

@@ -5,7 +5,7 @@
  *	near.c          life, the listener, wake-ups
  *	near_in.c       adapters that send to us
  *	near_out.c      adapters that we send to
- *	near_direct.c   memory of theirs that we access, and they of ours
+ *	near_direct.c   access to the memory of other adapters, and theirs to our own
  *	near_board.h    what adapters show each other for that
  *	near_record.h   what lies in front of a packet in a ring
  *	near_message.h  the messages between two adapters
@@ -109,7 +109,8 @@ void near_direct_open(struct near *n);
 void near_direct_close(struct near *n);
 void near_direct_abandon(struct near *n);
 
-/* The connection from that adapter has ended. */
+/* A connection from that adapter begins, which marks nothing before it is taken; has ended. */
+void near_in_begins(struct near *n, uint8_t adapter_slot);
 void near_in_ended(struct near *n, uint8_t adapter_slot);
 
 /* The kind of the message that ended it: REFUSED, LEFT, or else CLOSED. */

@@ -53,24 +53,29 @@ bool roce_is_observed(const struct roce *r)
 	return r->faults || r->net->adapter->observed.recording;
 }
 
-static bool direct_access(void *owner, struct ib_direct_access *access)
+static bool roce_can_access(void *owner, uint32_t near_number)
 {
-	struct roce *r = owner;
+	const struct roce *r = owner;
 
-	return !roce_is_observed(r) && near_access(r->near, access);
+	return !roce_is_observed(r) && near_can_access(r->near, near_number);
 }
 
-static bool direct_grant(void *owner, const struct ib_direct_grant *grant)
+static bool roce_direct_access(void *owner, struct ib_direct_access *access)
+{
+	return near_access(((struct roce *)owner)->near, access);
+}
+
+static bool roce_direct_grant(void *owner, const struct ib_direct_grant *grant)
 {
 	return near_grant(((struct roce *)owner)->near, grant);
 }
 
-static void direct_revoke(void *owner, uint32_t number)
+static void roce_direct_revoke(void *owner, uint32_t number)
 {
 	near_revoke(((struct roce *)owner)->near, number);
 }
 
-static void direct_collect(void *owner, uint32_t number, struct ib_direct_tally *tally)
+static void roce_direct_collect(void *owner, uint32_t number, struct ib_direct_tally *tally)
 {
 	near_collect(((struct roce *)owner)->near, number, tally);
 }
@@ -91,13 +96,14 @@ static void near_start(struct roce *r)
 	r->near_tries--;
 	if (near_open(&config, &r->near) != WEFT_OK)
 		return;
-	r->direct = (struct ib_direct){ .access = direct_access,
-					.grant = direct_grant,
-					.revoke = direct_revoke,
-					.collect = direct_collect,
+	r->direct = (struct ib_direct){ .can_access = roce_can_access,
+					.access = roce_direct_access,
+					.grant = roce_direct_grant,
+					.revoke = roce_direct_revoke,
+					.collect = roce_direct_collect,
 					.owner = r };
 	ib_port_set_direct(r->port, &r->direct);
-	near_shut(r->near, roce_is_observed(r));
+	near_set_packets_only(r->near, roce_is_observed(r));
 }
 
 static bool is_near_wanted(void)
@@ -348,7 +354,7 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 	const struct udp_counts *udp = udp_counts(r->udp);
 	const struct near_counts *near = near_counts_of(r);
 
-	ib_port_settle(r->port);
+	ib_port_collect_direct(r->port);
 	*counts = (struct weft_roce_counts){
 		.messages_in = port->messages_in,
 		.messages_out = port->messages_out,
@@ -413,7 +419,7 @@ static void traffic(const struct carrier *c, struct weft_traffic *sum)
 	const struct near_counts *near = near_counts_of(r);
 	struct weft_traffic t;
 
-	ib_port_settle(r->port);
+	ib_port_collect_direct(r->port);
 	t = (struct weft_traffic){
 		.messages_in = port->messages_in,
 		.messages_out = port->messages_out,
@@ -477,7 +483,7 @@ static void observe(struct carrier *c)
 	struct roce *r = roce_from(c);
 
 	if (r->near)
-		near_shut(r->near, roce_is_observed(r));
+		near_set_packets_only(r->near, roce_is_observed(r));
 }
 
 static void abandon(struct carrier *c)

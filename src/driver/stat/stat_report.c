@@ -37,7 +37,7 @@ static void look_at_qp(struct weft_qp *qp, struct stat_qp *seen)
 		.send_queued = qp->sq.count,
 		.recv_queued = qp->srq ? 0 : qp->rq.used,
 	};
-	ib_settle(qp);
+	ib_collect_direct(qp);
 	if (qp->tally.is_begun)
 		look_at_roce(qp, seen);
 	if (!link || seen->is_roce)

@@ -42,19 +42,35 @@ static struct card target_of(const struct node *n)
 	return card;
 }
 
+/* Of the first end how long it waits for answers, of the second how many Reads it takes. */
+struct ways {
+	uint8_t timeout_code, reads_in;
+};
+
 /* Two ends whose requests go direct: the first Write goes by packets. */
-static void ends_open(struct end *a, struct end *b)
+static void ends_open_as(struct end *a, struct end *b, const struct ways *ways)
 {
+	struct weft_roce_attr way;
 	struct card to;
 
 	end_open(a, roce_adapter_open());
 	end_open(b, roce_adapter_open());
-	roce_start_both(a->node.qp, b->node.qp);
+	way = roce_way(weft_qp_number(a->node.qp));
+	way.reads_in = ways->reads_in;
+	roce_start(b->node.qp, &way);
+	way = roce_way(weft_qp_number(b->node.qp));
+	way.timeout_code = ways->timeout_code;
+	roce_start(a->node.qp, &way);
 	to = target_of(&b->node);
 	MUST_EQ(ask(&a->node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
 	MUST_EQ(counts_of(a).direct, 0);
 	MUST_EQ(ask(&a->node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
 	MUST_EQ(counts_of(a).direct, 1);
+}
+
+static void ends_open(struct end *a, struct end *b)
+{
+	ends_open_as(a, b, &(struct ways){ .timeout_code = 18, .reads_in = 1 });
 }
 
 static void ends_close(struct end *a, struct end *b)
@@ -267,6 +283,66 @@ TEST(test_near_direct_access_of_another_domain_is_refused)
 	expect_refused(&a, WEFT_OP_WRITE, &to);
 	MUST(weft_region_deregister(other, to.tag));
 	MUST(weft_pd_destroy(other));
+	ends_close(&a, &b);
+}
+
+/* As packets would be, which have other PSNs. */
+TEST(test_near_direct_access_to_a_connection_made_anew_is_refused)
+{
+	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
+	struct weft_roce_attr way;
+	struct end a, b;
+	struct card to;
+
+	DIRECT_OR_SKIP();
+	ends_open_as(&a, &b, &(struct ways){ .timeout_code = 10, .reads_in = 1 });
+	to = target_of(&b.node);
+	MUST(weft_qp_modify(b.node.qp, &reset, WEFT_QP_STATE));
+	way = roce_way(weft_qp_number(a.node.qp));
+	way.psn_recv = way.psn_send = 0x800000;
+	roce_start(b.node.qp, &way);
+	memset(a.node.memory, 1, BYTES);
+	memset(b.node.memory + TARGET, 5, BYTES);
+	REQUIRE(ask(&a.node, WEFT_OP_WRITE, &to).status != WEFT_SUCCESS);
+	MUST_EQ(counts_of(&a).direct, 1);
+	REQUIRE(b.node.memory[TARGET] == 5);
+	ends_close(&a, &b);
+}
+
+TEST(test_near_direct_read_by_a_peer_that_may_send_none_is_refused)
+{
+	struct end a, b;
+	struct card to;
+
+	DIRECT_OR_SKIP();
+	ends_open_as(&a, &b, &(struct ways){ .timeout_code = 18, .reads_in = 0 });
+	to = target_of(&b.node);
+	MUST_EQ(ask(&a.node, WEFT_OP_READ, &to).status, WEFT_ERR_REMOTE_REQUEST);
+	MUST_EQ(counts_of(&a).direct, 1);
+	ends_close(&a, &b);
+}
+
+/* TOUCH-10: the Read ends the region when the next request comes, which the target must see. */
+TEST(test_near_touch_10_a_request_after_a_read_of_a_one_touch_region_is_a_packet)
+{
+	struct weft_region_options o = { .length = BYTES,
+					 .rights = WEFT_LOCAL_READ | WEFT_REMOTE_READ,
+					 .is_one_touch = true };
+	struct end a, b;
+	struct card to, once;
+
+	DIRECT_OR_SKIP();
+	ends_open(&a, &b);
+	once = to = target_of(&b.node);
+	o.addr = to.addr;
+	MUST(weft_region_register(b.node.pd, &o, &once.tag));
+	MUST_EQ(ask(&a.node, WEFT_OP_READ, &once).status, WEFT_SUCCESS);
+	MUST_EQ(ask(&a.node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
+	MUST_EQ(counts_of(&a).direct, 1);
+	MUST_EQ(ask(&a.node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
+	MUST_EQ(counts_of(&a).direct, 2);
+	MUST_EQ(ask(&a.node, WEFT_OP_READ, &once).status, WEFT_ERR_REMOTE_ACCESS);
+	MUST(weft_region_deregister(b.node.pd, once.tag));
 	ends_close(&a, &b);
 }
 
