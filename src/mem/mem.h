@@ -4,7 +4,8 @@
  *
  * An entry describes what a tag names: a range of addresses, its owner, its access rights, and its
  * translation. mem_access_check() is the only way from a tag to memory; it grants a cursor from
- * which real spans are taken. Other processes have mem_published_check() (published.h). Not here: queues, connections, and the purpose of an access.
+ * which real spans are taken. Other processes of the host have mem_published_check() (published.h).
+ * Not here: queues, connections, and the purpose of an access.
  */
 #pragma once
 

@@ -77,7 +77,7 @@ bool near_can_access(const struct near *n, uint32_t near_number)
 	return o && o->seen.board;
 }
 
-/* The fence pairs with those of await_all() and of the thread that takes notices (take_events()). */
+/* The fence pairs with that of await_all(), and with the stores of count_unmapped(). */
 bool near_access(struct near *n, struct ib_direct_access *a)
 {
 	struct near_out *o = near_out_find(n, a->near_number);
