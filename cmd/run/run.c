@@ -25,7 +25,8 @@ static const char usage[] =
 	"  --pcap FILE     capture all that it says and hears, for Wireshark (WEFT_PCAP)\n"
 	"  --trace FILE    write what happens, for weft trace (WEFT_TRACE)\n"
 	"  --log LEVEL     off, error or info, on stderr (WEFT_LOG)\n"
-	"  --near off      packets to programs of this host go by UDP, not by shared memory (WEFT_NEAR)\n"
+	"  --near off      packets to programs of this host go by UDP, not by shared memory; packets: by\n"
+	"                  shared memory, but no program accesses memory of the other (WEFT_NEAR)\n"
 	"  --policy WHICH  open or strict: then peers reach its memory by windows only (WEFT_POLICY)\n"
 	"  --serve         a thread of weft's does all of the work, and keeps a processor busy: posting\n"
 	"                  and polling make no system call (WEFT_SERVE=on)\n"
@@ -110,8 +111,9 @@ static int take_options(int argc, char **argv)
 			return misused("there is no option ", argv[optind - 1]);
 		if (option == 'l' && log_level_named(optarg) == LOG_UNSET)
 			return misused("--log takes off, error or info, not ", optarg);
-		if (option == 'n' && strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0)
-			return misused("--near takes on or off, not ", optarg);
+		if (option == 'n' && strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0 &&
+		    strcmp(optarg, "packets") != 0)
+			return misused("--near takes on, off or packets, not ", optarg);
 		if (option == 'o' && !policy_named(optarg, &policy))
 			return misused("--policy takes open or strict, not ", optarg);
 		if (option == 'f' && !is_plan(optarg))

@@ -35,6 +35,7 @@ static void *memory_make(size_t bytes, bool is_read_only, int *fd)
 	if (at != MAP_FAILED)
 		(void)munmap(at, bytes);
 	call_close(*fd);
+	*fd = -1;
 	return NULL;
 }
 
@@ -48,7 +49,6 @@ bool near_shown_open(struct near_shown *s, enum weft_policy policy)
 		return false;
 	s->marks = memory_make(sizeof(*s->marks), false, &s->marks_fd);
 	if (!s->marks) {
-		s->marks_fd = -1;
 		near_shown_close(s);
 		return false;
 	}

@@ -8,6 +8,7 @@
 #include "base/id_table.h"
 #include "driver/near/near_parts.h"
 #include "driver/sys/calls.h"
+#include "driver/sys/clock.h"
 
 _Static_assert((int)MEM_PEERS_MAX > (int)NEAR_SLOTS_MAX, "each adapter of a host has a mark");
 
@@ -95,6 +96,9 @@ bool near_access(struct near *n, struct ib_direct_access *a)
 
 /* ---- Memory of ours ------------------------------------------------------------------------- */
 
+/* How long a process is waited for that does not end its access. */
+static const uint64_t access_ns = UINT64_C(5) * 1000 * 1000 * 1000;
+
 /* Whether the process of that adapter has ended. */
 static bool has_ended(const struct near_in *i)
 {
@@ -112,20 +116,23 @@ static bool has_ended(const struct near_in *i)
  */
 static void await_in(const struct near_in *i)
 {
-	enum { SPINS = 1000, YIELDS = 2000, NAPS = 50000, NAP_NS = 100000 };
+	enum { SPINS = 1000, YIELDS = 2000, NAP_NS = 100000 };
 	const atomic_uint *is_accessing =
 		&i->near->shown.marks->peers[i->adapter_slot].is_accessing;
 	const struct timespec nap = { .tv_nsec = NAP_NS };
+	uint64_t end_ns = 0;
 
-	for (uint32_t round = 0; round < NAPS && atomic_load(is_accessing); round++) {
+	for (uint32_t round = 0; atomic_load(is_accessing); round++) {
 		if (round < SPINS)
 			continue;
-		if (round < YIELDS)
+		if (round < YIELDS) {
 			(void)sched_yield();
-		else if (!has_ended(i))
+			end_ns = clock_ns() + access_ns;
+		} else if (!has_ended(i) && clock_ns() < end_ns) {
 			(void)syscall(SYS_nanosleep, &nap, NULL);
-		else
+		} else {
 			return;
+		}
 	}
 }
 

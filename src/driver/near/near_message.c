@@ -62,7 +62,7 @@ void near_message_done(const struct near_message *m)
 static bool is_valid(const struct wire_message *wire)
 {
 	return wire->magic == MAGIC && wire->kind >= NEAR_OFFER && wire->kind <= NEAR_LEFT &&
-	       wire->adapter_slot > 0 && wire->adapter_slot <= UINT8_MAX;
+	       wire->adapter_slot > 0 && wire->adapter_slot <= UINT8_MAX && wire->adapter_id != 0;
 }
 
 void near_message_take(int fd, struct near_message *m)

@@ -87,7 +87,9 @@ static bool message_handle(struct near_out *o, const struct near_message *m)
 {
 	switch (m->kind) {
 	case NEAR_TAKEN:
-		if (m->descriptors[1] >= 0 && o->adapter_id == 0)
+		if (o->adapter_id != 0)
+			break;
+		if (m->descriptors[1] >= 0 && o->near->config.mem)
 			(void)near_seen_open(&o->seen, m->descriptors, process_of(o));
 		near_message_done(m);
 		o->adapter_id = m->adapter_id;
@@ -97,10 +99,11 @@ static bool message_handle(struct near_out *o, const struct near_message *m)
 		unblock(o);
 		return true;
 	default:
-		near_message_done(m);
-		near_out_close(o, m->kind);
-		return false;
+		break;
 	}
+	near_message_done(m);
+	near_out_close(o, m->kind);
+	return false;
 }
 
 /* Takes the messages of the receiver. False: the connection is closed. */

@@ -80,6 +80,13 @@ static void roce_direct_collect(void *owner, uint32_t number, struct ib_direct_t
 	near_collect(((struct roce *)owner)->near, number, tally);
 }
 
+static bool is_wish(const char *what)
+{
+	const char *wish = secure_getenv("WEFT_NEAR");
+
+	return wish && strcmp(wish, what) == 0;
+}
+
 /*
  * Without it packets to adapters of this host go by UDP, as to others. It may fail because a
  * process that had our slot before has not ended wholly.
@@ -89,7 +96,9 @@ static void near_start(struct roce *r)
 	const struct near_config config = { .watch = watch,
 					    .owner = r->net,
 					    .adapter_slot = udp_adapter_slot(r->udp),
-					    .mem = &r->net->adapter->core.mem };
+					    .mem = is_wish("packets")
+							   ? NULL
+							   : &r->net->adapter->core.mem };
 
 	if (r->near || r->near_tries == 0)
 		return;
@@ -104,13 +113,6 @@ static void near_start(struct roce *r)
 					.owner = r };
 	ib_port_set_direct(r->port, &r->direct);
 	near_set_packets_only(r->near, roce_is_observed(r));
-}
-
-static bool is_near_wanted(void)
-{
-	const char *wish = secure_getenv("WEFT_NEAR");
-
-	return !wish || strcmp(wish, "off") != 0;
 }
 
 /* The number of a queue pair begins with the slot of its adapter. */
@@ -148,7 +150,7 @@ static enum weft_reason roce_open(struct net *net, struct carrier **c)
 		return reason;
 	}
 	adapter_set_slot(&net->adapter->core, udp_adapter_slot(r->udp), chance);
-	r->near_tries = is_near_wanted() ? NEAR_TRIES : 0;
+	r->near_tries = is_wish("off") ? 0 : NEAR_TRIES;
 	near_start(r);
 	*c = &r->carrier;
 	return WEFT_OK;

@@ -539,3 +539,26 @@ TEST(test_near_direct_access_waits_while_either_end_captures)
 	}
 	ends_close(&ends[0], &ends[1]);
 }
+
+/* WEFT_NEAR=packets of either end. */
+TEST(test_near_packets_alone_go_where_one_end_wants_that)
+{
+	for (int wanting = 0; wanting < 2; wanting++) {
+		struct end ends[2];
+		struct card to;
+
+		DIRECT_OR_SKIP();
+		for (int i = 0; i < 2; i++) {
+			REQUIRE(setenv("WEFT_NEAR", i == wanting ? "packets" : "on", 1) == 0);
+			end_open(&ends[i], roce_adapter_open());
+		}
+		REQUIRE(setenv("WEFT_NEAR", "on", 1) == 0);
+		roce_start_both(ends[0].node.qp, ends[1].node.qp);
+		to = target_of(&ends[1].node);
+		for (int i = 0; i < 3; i++)
+			MUST_EQ(ask(&ends[0].node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
+		EXPECT_EQ(counts_of(&ends[0]).direct, 0);
+		EXPECT_EQ(counts_of(&ends[0]).near_out, counts_of(&ends[0]).packets_out);
+		ends_close(&ends[0], &ends[1]);
+	}
+}
