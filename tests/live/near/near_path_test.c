@@ -213,8 +213,9 @@ static long switches(void)
 }
 
 /*
- * The thread stands by: acknowledgements that wait for the next message do not wake it. It looks
- * by itself now and then.
+ * The thread stands by: acknowledgements that wait for the next message do not wake it, which
+ * made eight switches for each exchange. It looks by itself now and then, and takes over where the
+ * program is not let run.
  */
 TEST(test_near_program_that_polls_wakes_no_thread)
 {
@@ -236,7 +237,7 @@ TEST(test_near_program_that_polls_wakes_no_thread)
 		expect_message(&b, &a);
 	}
 	ms = (long)((thread_now_ns() - start_ns) / 1000000);
-	EXPECT(switches() - before < EXCHANGES / 10 + SWITCHES_A_MS * ms);
+	EXPECT(switches() - before < EXCHANGES + SWITCHES_A_MS * ms);
 	end_close(&a);
 	end_close(&b);
 }
