@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Faults injected by WEFT_FAULTS: docs/faults.md. */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,6 +74,22 @@ void faults_forget(void)
 	memset(process.happened, 0, sizeof(process.happened));
 }
 
+/*
+ * exit() may run inside a call of ours, in a signal handler, which never leaves the lock. The
+ * adapter's thread does.
+ */
+static bool lock_soon(pthread_mutex_t *lock)
+{
+	enum { TRIES = 1000 };
+
+	for (int i = 0; i < TRIES; i++) {
+		if (pthread_mutex_trylock(lock) == 0)
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
 void faults_tell(void)
 {
 	char text[512] = "";
@@ -85,8 +102,7 @@ void faults_tell(void)
 		struct observed *o = CONTAINER_OF(list_pop(&process.adapters), struct observed,
 						  faults_link);
 
-		/* exit() may run inside a call of ours, in a signal handler: never block. */
-		if (pthread_mutex_trylock(o->lock) != 0)
+		if (!lock_soon(o->lock))
 			continue;
 		add_up(o);
 		pthread_mutex_unlock(o->lock);
