@@ -28,7 +28,8 @@ static bool is_reliable(const struct ib_conn *c)
 static bool may_go(const struct ib_conn *c, const struct send_wqe *wqe)
 {
 	return c->path.near_number != 0 && is_reliable(c) && c->req.is_answered &&
-	       c->req.count == 0 && !c->is_peer_gone && c->pace.limit_bps == 0 && wqe->length > 0 &&
+	       c->req.count == 0 && !c->is_peer_gone && c->pace.limit_bps == 0 &&
+	       c->port->cut_after == UINT64_MAX && wqe->length > 0 &&
 	       wqe->length <= c->path.mtu_bytes &&
 	       (wqe->opcode == WEFT_OP_WRITE || wqe->opcode == WEFT_OP_READ) &&
 	       c->port->direct->can_access(c->port->direct->owner, c->path.near_number);

@@ -2,13 +2,13 @@
 /* Access to memory of adapters that we send to, and what lets others access ours. */
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <time.h>
 
 #include "base/id_table.h"
 #include "driver/near/near_parts.h"
 #include "driver/sys/calls.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/wait.h"
 
 _Static_assert((int)MEM_PEERS_MAX > (int)NEAR_SLOTS_MAX, "each adapter of a host has a mark");
 
@@ -96,9 +96,6 @@ bool near_access(struct near *n, struct ib_direct_access *a)
 
 /* ---- Memory of ours ------------------------------------------------------------------------- */
 
-/* How long a process is waited for that does not end its access. */
-static const uint64_t access_ns = UINT64_C(5) * 1000 * 1000 * 1000;
-
 /* Whether the process of that adapter has ended. */
 static bool has_ended(const struct near_in *i)
 {
@@ -110,30 +107,21 @@ static bool has_ended(const struct near_in *i)
 }
 
 /*
- * An access takes about a microsecond, and lasts longer only if its thread does not run. A process
- * that is stopped within it is not waited for without end: most are stopped where the kernel
- * returns from the access, which is over then.
+ * A process that is stopped within its access is not waited for without end: most are stopped
+ * where the kernel returns from the access, which is over then.
  */
 static void await_in(const struct near_in *i)
 {
-	enum { SPINS = 1000, YIELDS = 2000, NAP_NS = 100000 };
 	const atomic_uint *is_accessing =
 		&i->near->shown.marks->peers[i->adapter_slot].is_accessing;
-	const struct timespec nap = { .tv_nsec = NAP_NS };
-	uint64_t end_ns = 0;
+	uint64_t end_ns;
+	uint32_t rounds = 0;
 
-	for (uint32_t round = 0; atomic_load(is_accessing); round++) {
-		if (round < SPINS)
-			continue;
-		if (round < YIELDS) {
-			(void)sched_yield();
-			end_ns = clock_ns() + access_ns;
-		} else if (!has_ended(i) && clock_ns() < end_ns) {
-			(void)syscall(SYS_nanosleep, &nap, NULL);
-		} else {
-			return;
-		}
-	}
+	if (!atomic_load(is_accessing))
+		return;
+	end_ns = clock_ns() + access_wait_ns;
+	while (atomic_load(is_accessing) && !has_ended(i) && clock_ns() < end_ns)
+		wait_a_little(&rounds);
 }
 
 static void await_all(void *owner)
@@ -246,10 +234,10 @@ void near_collect(struct near *n, uint32_t number, struct ib_direct_tally *tally
 	};
 }
 
-void near_set_packets_only(struct near *n, bool is_shut)
+void near_set_packets_only(struct near *n, bool is_packets_only)
 {
-	if (!n->shown.board || atomic_load(&n->shown.board->is_shut) == is_shut)
+	if (!n->shown.board || atomic_load(&n->shown.board->is_shut) == is_packets_only)
 		return;
-	atomic_store(&n->shown.board->is_shut, is_shut);
+	atomic_store(&n->shown.board->is_shut, is_packets_only);
 	await_all(n);
 }

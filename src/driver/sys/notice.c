@@ -7,32 +7,25 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/ranges.h"
 #include "driver/sys/calls.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/wait.h"
 
 /*
  * Of each kind. Every watched range may cut a mapping of the program in three, of which a process
  * may have 65530.
  */
 enum { RANGES_MAX = 8192, EVENTS_MAX = 16 };
-
-/*
- * How long an event waits for an access to end. An access ends by itself, but for one that a
- * signal handler interrupts which unmaps memory.
- */
-static const uint64_t access_ns = UINT64_C(5) * 1000 * 1000 * 1000;
 
 static struct range live_room[RANGES_MAX], watched_room[RANGES_MAX], unmapped_room[RANGES_MAX];
 
@@ -85,18 +78,6 @@ static void lock(void)
 static void unlock(void)
 {
 	pthread_mutex_unlock(&noted.lock);
-}
-
-/* Lets threads of any priority run, in the end. The C library's nanosleep() may be cancelled. */
-static void wait_a_little(uint32_t *rounds)
-{
-	enum { YIELDS = 64 };
-	const struct timespec little = { .tv_nsec = 50000 };
-
-	if (++*rounds < YIELDS)
-		(void)sched_yield();
-	else
-		(void)syscall(SYS_nanosleep, &little, NULL);
 }
 
 /* ---- What was unmapped ---------------------------------------------------------------------- */
@@ -215,7 +196,7 @@ static void await_peers(const struct mem_peers *peers, uint64_t end_ns)
 
 static void await_accesses(void)
 {
-	uint64_t end_ns = clock_ns() + access_ns;
+	uint64_t end_ns = clock_ns() + access_wait_ns;
 	uint32_t rounds = 0;
 
 	for (struct slot *s = atomic_load(&slots); s; s = s->next) {
@@ -307,7 +288,7 @@ static bool watch_end(int uffd)
 static void watches_end(int uffd)
 {
 	struct pollfd events = { uffd, POLLIN, 0 };
-	uint64_t end_ns = clock_ns() + access_ns;
+	uint64_t end_ns = clock_ns() + access_wait_ns;
 	uint32_t rounds = 0;
 
 	while (watch_end(uffd))
@@ -559,7 +540,7 @@ static uint64_t caught_up(void)
 		uint64_t now_ns = clock_ns();
 
 		if (end_ns == 0)
-			end_ns = now_ns + access_ns;
+			end_ns = now_ns + access_wait_ns;
 		if (now_ns >= end_ns) /* a debugger stopped the thread that unmaps */
 			break;
 		wait_a_little(&rounds);

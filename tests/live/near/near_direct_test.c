@@ -562,3 +562,26 @@ TEST(test_near_packets_alone_go_where_one_end_wants_that)
 		ends_close(&ends[0], &ends[1]);
 	}
 }
+
+/* WEFT_FAULTS of either end: what goes without packets is not counted for disconnect_after. */
+TEST(test_near_packets_alone_go_where_one_end_cuts_connections)
+{
+	for (int cutting = 0; cutting < 2; cutting++) {
+		struct end ends[2];
+		struct card to;
+
+		DIRECT_OR_SKIP();
+		for (int i = 0; i < 2; i++) {
+			if (i == cutting)
+				REQUIRE(setenv("WEFT_FAULTS", "disconnect_after=1GB", 1) == 0);
+			end_open(&ends[i], roce_adapter_open());
+			REQUIRE(unsetenv("WEFT_FAULTS") == 0);
+		}
+		roce_start_both(ends[0].node.qp, ends[1].node.qp);
+		to = target_of(&ends[1].node);
+		for (int i = 0; i < 3; i++)
+			MUST_EQ(ask(&ends[0].node, WEFT_OP_WRITE, &to).status, WEFT_SUCCESS);
+		EXPECT_EQ(counts_of(&ends[0]).direct, 0);
+		ends_close(&ends[0], &ends[1]);
+	}
+}
