@@ -42,8 +42,7 @@ void buffers_fini(struct iwarp_stream *s)
 
 bool iwarp_is_cramped(const struct iwarp_stream *s)
 {
-	/* A stream that takes markers always has a large buffer of its own. */
-	return s->is_cramped && !s->buffers && !s->terms.takes_markers && s->state == STREAM_OPEN;
+	return s->is_cramped && !s->buffers && s->state == STREAM_OPEN;
 }
 
 /* Moves the unprocessed bytes to another buffer, which is large enough. */
@@ -73,7 +72,9 @@ void iwarp_lend(struct iwarp_stream *s, struct iwarp_buffers *own_buffers)
 	CHECK(!s->buffers);
 	s->buffers = own_buffers;
 	s->is_cramped = false;
-	move_rx(&s->rx, own_buffers->rx, LENT_RX_BYTES);
+	/* A stream that takes markers has a larger receive buffer of its own. */
+	if (!s->terms.takes_markers)
+		move_rx(&s->rx, own_buffers->rx, LENT_RX_BYTES);
 	move_tx(&s->tx, own_buffers->tx, own_buffers->fpdus);
 	s->tx.size = LENT_TX_BYTES;
 	s->tx.fpdus_max = LENT_FPDUS;
@@ -82,10 +83,12 @@ void iwarp_lend(struct iwarp_stream *s, struct iwarp_buffers *own_buffers)
 struct iwarp_buffers *iwarp_take_back(struct iwarp_stream *s)
 {
 	struct iwarp_buffers *buffers = s->buffers;
+	bool has_rx = buffers && !s->terms.takes_markers;
 
-	if (!buffers || s->tx.count > 0 || s->rx.end - s->rx.start > RX_BYTES)
+	if (!buffers || s->tx.count > 0 || (has_rx && s->rx.end - s->rx.start > RX_BYTES))
 		return NULL;
-	move_rx(&s->rx, s->own_rx, RX_BYTES);
+	if (has_rx)
+		move_rx(&s->rx, s->own_rx, RX_BYTES);
 	move_tx(&s->tx, s->own_tx, s->own_fpdus);
 	s->tx.size = TX_BYTES;
 	s->tx.fpdus_max = TX_FPDUS;

@@ -14,7 +14,8 @@ enum {
 	FPDU_MAX = HEADER_MAX + TX_COPY_MAX + TRAILER_MAX + MARKERS_MAX * MPA_MARKER_BYTES
 };
 
-_Static_assert((int)TX_BYTES >= 2 * (int)FPDU_MAX && (int)TX_FPDUS >= 2,
+_Static_assert((int)TX_BYTES >= 2 * (int)FPDU_MAX && (int)TX_FPDUS >= 2 &&
+		       (int)LENT_TX_BYTES >= 2 * (int)FPDU_MAX + (int)TX_PAYLOAD_MAX,
 	       "there is always room for one FPDU, after tx_prune() for a Terminate too");
 
 void tx_await_page(struct iwarp_stream *s)
@@ -23,11 +24,41 @@ void tx_await_page(struct iwarp_stream *s)
 	qp_await_memory(s->qp);
 }
 
+/*
+ * A Read response with a CRC is sent from a copy: its memory may change at any time, even between
+ * our CRC and the kernel's copy, and the peer would refuse the frame.
+ */
+static bool needs_snapshot(const struct iwarp_stream *s, const struct tx_message *m)
+{
+	return s->terms.has_crc && m->source == TX_RESPONSE;
+}
+
+/*
+ * The payload of the message's next FPDU: FPDUs of a message have equal size, except for rounding.
+ */
+static uint32_t piece_bytes(const struct iwarp_stream *s)
+{
+	const struct tx_message *m = &s->tx.message;
+	uint32_t max = s->terms.sends_markers ? TX_MARKED_MAX : TX_PAYLOAD_MAX;
+	uint32_t left = m->length - m->offset, pieces, piece;
+
+	if (needs_snapshot(s, m) && !s->buffers)
+		max = TX_COPY_MAX;
+	if (left <= max)
+		return left;
+	pieces = (m->length - 1) / max + 1;
+	piece = (m->length / pieces + 64) / 64 * 64;
+	return piece < max ? piece : max;
+}
+
 bool tx_has_room(const struct iwarp_stream *s)
 {
 	const struct tx *tx = &s->tx;
+	uint32_t bytes = FPDU_MAX;
 
-	return tx->count < tx->fpdus_max && tx->used + FPDU_MAX <= tx->size && tx->ready < TX_BATCH;
+	if (tx->has_message && needs_snapshot(s, &tx->message))
+		bytes += piece_bytes(s);
+	return tx->count < tx->fpdus_max && tx->used + bytes <= tx->size && tx->ready < TX_BATCH;
 }
 
 static struct tx_fpdu *fpdu_at(struct tx *tx, uint32_t n)
@@ -171,22 +202,6 @@ static enum weft_reason walk_fpdu(struct walk *w)
 
 /* ---- Cutting -------------------------------------------------------------------------------- */
 
-/*
- * The payload of the message's next FPDU: FPDUs of a message have equal size, except for rounding.
- */
-static uint32_t piece_bytes(const struct iwarp_stream *s)
-{
-	const struct tx_message *m = &s->tx.message;
-	uint32_t max = s->terms.sends_markers ? TX_MARKED_MAX : TX_PAYLOAD_MAX;
-	uint32_t left = m->length - m->offset, pieces, piece;
-
-	if (left <= max)
-		return left;
-	pieces = (m->length - 1) / max + 1;
-	piece = (m->length / pieces + 64) / 64 * 64;
-	return piece < max ? piece : max;
-}
-
 static void encode_header(struct iwarp_stream *s, struct tx_fpdu *f, bool is_last)
 {
 	const struct tx_message *m = &s->tx.message;
@@ -236,10 +251,8 @@ static void encode_markers(struct iwarp_stream *s, struct tx_fpdu *f)
 }
 
 /*
- * Copies a small payload behind its header: the kernel sends one contiguous range much faster than
- * three, and the memory need not be looked up again. For a Read response the copy is also a
- * snapshot: the consumer may change the memory at any time, even between our CRC and the kernel's
- * copy. For a large response with a CRC the consumer must prevent that (docs/iwarp.md).
+ * Copies a payload behind its header: a snapshot, or a small one, as the kernel sends one contiguous
+ * range much faster than three. The memory need not be looked up again.
  */
 static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 {
@@ -312,13 +325,14 @@ bool tx_cut(struct iwarp_stream *s)
 		.payload_bytes = piece_bytes(s),
 		.offset = m->offset,
 		.slot = m->slot,
-		.at = (uint16_t)tx->used,
+		.at = tx->used,
 		.phase = (uint16_t)tx->phase,
 		.source = (uint8_t)m->source,
 	};
 	is_last = m->offset + f->payload_bytes == m->length;
+	s->is_cramped |= !is_last && needs_snapshot(s, m);
 	encode_header(s, f, is_last);
-	if (f->source != TX_NOTHING && f->payload_bytes <= TX_COPY_MAX)
+	if (f->source != TX_NOTHING && (f->payload_bytes <= TX_COPY_MAX || needs_snapshot(s, m)))
 		r = take_snapshot(s, f);
 	ulpdu_bytes = f->header_bytes - MPA_HEADER_BYTES + f->payload_bytes;
 	pad = mpa_pad(ulpdu_bytes);

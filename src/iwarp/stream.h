@@ -24,13 +24,14 @@ enum {
 	RX_WHOLE_MAX = RX_BYTES / 2,	 /* an FPDU up to this is checked before it is placed */
 	TX_BYTES = 512,			 /* for headers, trailers and markers to send */
 	TX_FPDUS = 8,
-	LENT_RX_BYTES = 32 * 1024, /* the same in lent buffers */
-	LENT_TX_BYTES = 16 * 1024,
-	LENT_FPDUS = 128,
 	TX_PAYLOAD_MAX = 65504, /* of an FPDU: limited by its 16-bit length, in words */
 	TX_MARKED_MAX = 1984,	/* the same with markers */
 	TX_COPY_MAX = 128,	/* payload up to this is copied behind its header */
-	TX_BATCH = 256 * 1024	/* payload that is prepared ahead of the connection */
+	TX_BATCH = 256 * 1024,	/* payload that is prepared ahead of the connection */
+	/* In lent buffers. */
+	LENT_RX_BYTES = 32 * 1024,
+	LENT_TX_BYTES = TX_BATCH + 80 * 1024, /* with snapshots of payload: see needs_snapshot() */
+	LENT_FPDUS = 128
 };
 
 enum stream_state {
@@ -107,7 +108,7 @@ struct tx_fpdu {
 	uint32_t payload_bytes;
 	uint32_t offset; /* of the payload in its message */
 	uint32_t slot;	 /* of the send queue, or of the read queue */
-	uint16_t at;
+	uint32_t at;
 	uint16_t phase; /* position in the stream, modulo the distance of markers */
 	uint8_t header_bytes, trailer_bytes, marker_count;
 	uint8_t source; /* enum tx_source */

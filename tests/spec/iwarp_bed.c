@@ -131,6 +131,15 @@ static struct iwarp_bed *bed_open(const struct setup *setup, size_t way)
 	return b;
 }
 
+struct iwarp_buffers *bed_lend(struct iwarp_bed *b)
+{
+	struct iwarp_buffers *buffers = iwarp_buffers_create();
+
+	REQUIRE(buffers);
+	iwarp_lend(b->stream, buffers);
+	return buffers;
+}
+
 struct iwarp_bed *bed_first(const struct setup *setup)
 {
 	static const struct setup defaults = {

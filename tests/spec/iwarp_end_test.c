@@ -200,10 +200,8 @@ TEST(test_iwarp_13_terminate_while_sending_from_a_desk)
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_sge segment = { addr_of(b, 0), BYTES, tag };
 		struct weft_send_wr send = { .sges = &segment, .sge_count = 1 };
-		struct iwarp_buffers *buffers = iwarp_buffers_create();
+		struct iwarp_buffers *buffers = bed_lend(b);
 
-		REQUIRE(buffers);
-		iwarp_lend(b->stream, buffers);
 		b->out_credit = 0;
 		for (uint32_t i = 0; i < BEFORE; i++)
 			MUST(bed_post(b, &send));

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-static uint8_t payload[8192];
+enum { LARGEST = 65504 }; /* payload of an FPDU, in words */
+
+static uint8_t payload[LARGEST];
 
 /* ---- Headers that are wrong ----------------------------------------------------------------- */
 
@@ -173,6 +175,7 @@ TEST(test_iwarp_02_rfc5044_4_3_markers_everywhere)
 	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 
+		bed_lend(b);
 		for (uint32_t n = 0; n < 700; n += 1 + n % 3) {
 			const struct frame *f;
 
@@ -185,6 +188,26 @@ TEST(test_iwarp_02_rfc5044_4_3_markers_everywhere)
 		}
 		EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
 		memset(b->shadow + 1, 0, 699);
+		EXPECT(is_unchanged(b));
+	}
+}
+
+/* A whole FPDU with markers is larger than the receive part of lent buffers. */
+TEST(test_iwarp_02_rfc5044_4_3_largest_fpdu_with_markers_into_lent_buffers)
+{
+	static const struct setup setup = {
+		.terms = { .is_initiator = true, .has_crc = true, .takes_markers = true },
+	};
+
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
+
+		bed_lend(b);
+		peer_write(b, tag, addr_of(b, 1), payload, LARGEST);
+		bed_move(b);
+		EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+		EXPECT_EQ(iwarp_counts(b->stream)->payload_in, LARGEST);
+		memset(b->shadow + 1, 0, LARGEST);
 		EXPECT(is_unchanged(b));
 	}
 }

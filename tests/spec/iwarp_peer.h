@@ -84,6 +84,9 @@ struct iwarp_bed {
 struct iwarp_bed *bed_first(const struct setup *setup);
 struct iwarp_bed *bed_next(struct iwarp_bed *b);
 
+/* Lends large buffers to the stream, as a driver does while it is busy. */
+struct iwarp_buffers *bed_lend(struct iwarp_bed *b);
+
 /* Another queue pair of the same domain and queues, in RESET. */
 struct weft_qp *bed_qp(struct iwarp_bed *b);
 

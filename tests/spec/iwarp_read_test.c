@@ -379,10 +379,13 @@ TEST(test_iwarp_06a_deregistered_before_the_answer)
 
 /* ---- Memory taken back while it is read ----------------------------------------------------- */
 
+/* Without a CRC an answer is sent from the memory itself. */
+static const struct setup without_crc = { .terms = { .is_initiator = true, .ird = 2 } };
+
 /* Between two FPDUs of an answer: the peer is told. */
 TEST(test_rfc5042_6_2_3_deregistered_between_two_fpdus_of_an_answer)
 {
-	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&without_crc); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
 		const struct frame *f;
 
@@ -408,7 +411,7 @@ TEST(test_rfc5042_6_2_3_deregistered_between_two_fpdus_of_an_answer)
 /* With half an FPDU out it cannot be ended well: not one byte more, and a reset. */
 TEST(test_rfc5042_6_2_3_deregistered_with_half_an_fpdu_out)
 {
-	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&without_crc); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
 
 		b->out_credit = 900;
@@ -440,6 +443,63 @@ TEST(test_rfc5042_6_2_3_small_answer_is_a_copy)
 		bed_move(b);
 		expect_answer(b, 1, 0, 100);
 		EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+	}
+}
+
+/*
+ * An answer with a CRC was copied, however large: neither a change of the memory nor the end of its
+ * registration makes the peer find a wrong CRC.
+ */
+TEST(test_iwarp_07_answer_with_crc_is_a_copy)
+{
+	static const uint32_t sizes[] = { 129, 5000, 65536, 200000 };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
+			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
+
+			if (b->terms.sends_markers && sizes[i] > 65536)
+				continue; /* more FPDUs than are cut at once */
+			bed_lend(b);
+			b->out_credit = 100;
+			peer_read(b, tag, addr_of(b, 0), sizes[i]);
+			bed_move(b);
+			EXPECT_EQ(b->out.length, 100);
+			bed_deregister(b, tag);
+			memset(b->memory, 0, sizes[i]);
+			b->out_credit = SIZE_MAX;
+			bed_move(b);
+			expect_answer(b, 1, 0, sizes[i]);
+			EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+		}
+	}
+}
+
+/* What the copy does not hold yet is looked up again: refused between two FPDUs. */
+TEST(test_iwarp_06a_deregistered_while_the_answer_is_copied)
+{
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
+		uint64_t copied;
+
+		b->out_credit = 10;
+		peer_read(b, tag, addr_of(b, 0), MEMORY_BYTES);
+		bed_move(b);
+		copied = iwarp_counts(b->stream)->fpdus_out;
+		EXPECT(copied > 0);
+		bed_deregister(b, tag);
+		memset(b->memory, 0, MEMORY_BYTES);
+		b->out_credit = SIZE_MAX;
+		bed_move(b);
+		for (uint64_t n = 0, at = 0; n < copied; n++) {
+			const struct frame *f = expect_frame(b, RDMAP_READ_RESPONSE);
+
+			EXPECT_MEM(f->payload, b->shadow + at, f->bytes);
+			at += f->bytes;
+		}
+		memcpy(b->shadow, b->memory, MEMORY_BYTES);
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_TAG_INVALID, { 0, 1, 0 }, HEADERS_READ });
 	}
 }
 
