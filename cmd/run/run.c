@@ -27,6 +27,7 @@ static const char usage[] =
 	"  --log LEVEL     off, error or info, on stderr (WEFT_LOG)\n"
 	"  --near off      packets to programs of this host go by UDP, not by shared memory; packets: by\n"
 	"                  shared memory, but no program accesses memory of the other (WEFT_NEAR)\n"
+	"  --crc off       iWARP: agree to no CRC, if the other end does too (WEFT_CRC)\n"
 	"  --policy WHICH  open or strict: then peers reach its memory by windows only (WEFT_POLICY)\n"
 	"  --serve         a thread of weft's does all of the work, and keeps a processor busy: posting\n"
 	"                  and polling make no system call (WEFT_SERVE=on)\n"
@@ -42,13 +43,22 @@ enum {
 	STATUS_NOT_FOUND = 127,
 };
 
-static const struct option options[] = {
-	{ "devices", required_argument, NULL, 'd' }, { "faults", required_argument, NULL, 'f' },
-	{ "help", no_argument, NULL, 'h' },	     { "log", required_argument, NULL, 'l' },
-	{ "near", required_argument, NULL, 'n' },    { "pcap", required_argument, NULL, 'p' },
-	{ "policy", required_argument, NULL, 'o' },  { "serve", no_argument, NULL, 's' },
-	{ "trace", required_argument, NULL, 't' },   { NULL, 0, NULL, 0 },
+static const struct {
+	struct option option;
+	const char *variable;
+} wishes[] = {
+	{ { "crc", required_argument, NULL, 'c' }, "WEFT_CRC" },
+	{ { "devices", required_argument, NULL, 'd' }, "WEFT_DEVICES" },
+	{ { "faults", required_argument, NULL, 'f' }, "WEFT_FAULTS" },
+	{ { "log", required_argument, NULL, 'l' }, "WEFT_LOG" },
+	{ { "near", required_argument, NULL, 'n' }, "WEFT_NEAR" },
+	{ { "pcap", required_argument, NULL, 'p' }, "WEFT_PCAP" },
+	{ { "policy", required_argument, NULL, 'o' }, "WEFT_POLICY" },
+	{ { "serve", no_argument, NULL, 's' }, "WEFT_SERVE" },
+	{ { "trace", required_argument, NULL, 't' }, "WEFT_TRACE" },
 };
+
+enum { WISHES = sizeof(wishes) / sizeof(*wishes) };
 
 static int misused(const char *what, const char *word)
 {
@@ -58,24 +68,11 @@ static int misused(const char *what, const char *word)
 
 static const char *variable(int option)
 {
-	switch (option) {
-	case 'd':
-		return "WEFT_DEVICES";
-	case 'f':
-		return "WEFT_FAULTS";
-	case 'l':
-		return "WEFT_LOG";
-	case 'n':
-		return "WEFT_NEAR";
-	case 'o':
-		return "WEFT_POLICY";
-	case 'p':
-		return "WEFT_PCAP";
-	case 's':
-		return "WEFT_SERVE";
-	default:
-		return "WEFT_TRACE";
-	}
+	int i = 0;
+
+	while (wishes[i].option.val != option)
+		i++;
+	return wishes[i].variable;
 }
 
 /* A plan that cannot be read would be met only when the program opens a device. */
@@ -94,9 +91,12 @@ static bool is_plan(const char *text)
 /* Puts the options into the environment. Returns an exit status, or -1 to go on. */
 static int take_options(int argc, char **argv)
 {
+	struct option options[WISHES + 2] = { { "help", no_argument, NULL, 'h' } };
 	enum weft_policy policy;
 	int option;
 
+	for (int i = 0; i < WISHES; i++)
+		options[1 + i] = wishes[i].option;
 	opterr = 0;
 	optind = 1;
 	/* The first word that is no option is the program; what follows is the program's. */
@@ -111,6 +111,8 @@ static int take_options(int argc, char **argv)
 			return misused("there is no option ", argv[optind - 1]);
 		if (option == 'l' && log_level_named(optarg) == LOG_UNSET)
 			return misused("--log takes off, error or info, not ", optarg);
+		if (option == 'c' && strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0)
+			return misused("--crc takes on or off, not ", optarg);
 		if (option == 'n' && strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0 &&
 		    strcmp(optarg, "packets") != 0)
 			return misused("--near takes on, off or packets, not ", optarg);

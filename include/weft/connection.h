@@ -48,7 +48,8 @@ struct weft_connect_options {
 	 * than the queue pair's outstanding_max). Default 16; WEFT_DEPTH_NONE: none.
 	 */
 	uint32_t ird, ord;
-	bool is_crc_off;       /* no CRC, if the other end does not want it either */
+	/* No CRC, if the other end does not want it either: large payload is not copied. */
+	bool is_crc_off;
 	bool wants_markers;    /* in what the other end sends: costs a copy of every byte here */
 	bool is_client_server; /* dialling: the listener must not send first (no RTR message) */
 	uint8_t mpa_revision;  /* dialling: 1 or 2; default 2 */

@@ -138,7 +138,7 @@ static enum rx_result rx_whole(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 	return RX_OK;
 }
 
-/* The header of a large FPDU has arrived: its payload will be received in place. */
+/* The header of a large FPDU has arrived: its payload is placed as it comes. */
 static enum rx_result rx_begin(struct iwarp_stream *s, uint64_t now_ns, uint32_t ulpdu_bytes)
 {
 	struct rx *rx = &s->rx;
@@ -348,6 +348,16 @@ void rx_process(struct iwarp_stream *s, uint64_t now_ns)
 	}
 }
 
+/*
+ * Without a CRC, payload of large FPDUs is received where it belongs. With one it passes through
+ * our buffer: the program may change the memory before a CRC of what is there could be computed,
+ * for example clear a flag as soon as it sees it.
+ */
+static bool is_in_place(const struct iwarp_stream *s)
+{
+	return s->rx.stage == RX_PAYLOAD && !s->terms.has_crc;
+}
+
 /* How many bytes to read beyond those that are due now. */
 static uint32_t read_ahead(const struct iwarp_stream *s)
 {
@@ -355,6 +365,8 @@ static uint32_t read_ahead(const struct iwarp_stream *s)
 	uint32_t next = header_bytes_due(rx);
 	uint32_t available = rx_available(rx), room = rx->size - rx->end;
 
+	if (s->terms.has_crc)
+		return room;
 	if (rx->end < rx->ahead && rx->ahead < rx->size)
 		room = rx->ahead - rx->end;
 	if (rx->stage != RX_HEADER)
@@ -372,21 +384,6 @@ bool iwarp_wants(const struct iwarp_stream *s)
 {
 	return s->state < STREAM_CLOSED && !s->is_peer_done &&
 	       !(s->state == STREAM_OPEN && s->rx.is_blocked);
-}
-
-/*
- * Whether the list already has this memory: a receive may name a range twice, and discarded bytes
- * share a buffer.
- */
-static bool is_listed(const struct span_list *l, const struct mem_span *span)
-{
-	for (uint32_t i = 0; i < l->count; i++) {
-		const struct span *at = &l->spans[i];
-
-		if (span->bytes < at->bytes + at->length && at->bytes < span->bytes + span->length)
-			return true;
-	}
-	return false;
 }
 
 void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
@@ -408,7 +405,7 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 		rx->end -= rx->start;
 		rx->start = 0;
 	}
-	if (rx->stage == RX_PAYLOAD) {
+	if (is_in_place(s)) {
 		struct mem_span spans[RX_SPANS];
 		enum rx_result r;
 		uint32_t count;
@@ -417,8 +414,7 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 		rx->is_blocked = r == RX_BLOCKED;
 		if (r != RX_OK)
 			return;
-		/* The CRC is computed from the placed bytes: list no memory twice. */
-		for (uint32_t i = 0; i < count && !is_listed(l, &spans[i]); i++) {
+		for (uint32_t i = 0; i < count; i++) {
 			span_list_add(l, spans[i].bytes, spans[i].length);
 			l->may_go |= mem_span_may_go(&spans[i]);
 		}
@@ -428,26 +424,12 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 	span_list_add(l, rx->bytes + rx->end, read_ahead(s));
 }
 
-/*
- * Accounts for the bytes that were received in place. If the memory is gone by now, the FPDU is
- * refused.
- */
-static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, size_t n)
+/* Accounts for the bytes that were received in place. */
+static size_t got_in_place(struct rx *rx, size_t n)
 {
-	struct rx *rx = &s->rx;
-	const struct mem_paging *paging = l->may_go ? &s->adapter->mem.process : NULL;
 	uint32_t left = rx->segment.bytes - rx->placed;
-	size_t placed = n < left ? n : left, at = 0;
+	size_t placed = n < left ? n : left;
 
-	for (uint32_t i = 0; i < l->count && at < placed && s->terms.has_crc; i++) {
-		size_t k = l->spans[i].length < placed - at ? l->spans[i].length : placed - at;
-
-		if (!mem_crc32c(paging, &rx->crc, l->spans[i].bytes, k)) {
-			(void)rdmap_rx_gone(s, WEFT_R_MEMORY_GONE);
-			break;
-		}
-		at += k;
-	}
 	rx->placed += (uint32_t)placed;
 	rx->position += placed;
 	return placed;
@@ -458,7 +440,7 @@ void iwarp_sink_gone(struct iwarp_stream *s)
 	(void)rdmap_rx_gone(s, WEFT_R_MEMORY_GONE);
 }
 
-/* The read was full and held only small messages: read more at a time. */
+/* The read was full, and what it held goes through the buffer: read more at a time. */
 static void rx_grow(struct iwarp_stream *s)
 {
 	struct rx *rx = &s->rx;
@@ -480,12 +462,12 @@ void iwarp_got(struct iwarp_stream *s, uint64_t now_ns, const struct span_list *
 	s->counts.bytes_in += n;
 	if (s->state != STREAM_OPEN)
 		return; /* discarded */
-	if (rx->stage == RX_PAYLOAD)
-		n -= got_in_place(s, l, n);
+	if (is_in_place(s))
+		n -= got_in_place(rx, n);
 	rx->end += (uint32_t)n;
 	is_full = rx->end >= rx->ahead || rx->end == rx->size;
 	rx->has_large = false;
 	rx_process(s, now_ns);
-	if (is_full && !rx->has_large)
+	if (is_full && (!rx->has_large || s->terms.has_crc))
 		rx_grow(s);
 }

@@ -251,8 +251,8 @@ static void encode_markers(struct iwarp_stream *s, struct tx_fpdu *f)
 }
 
 /*
- * Copies a payload behind its header: a snapshot, or a small one, as the kernel sends one contiguous
- * range much faster than three. The memory need not be looked up again.
+ * Copies a payload behind its header: a snapshot, or a small one, as the kernel sends one range
+ * much faster than three. The memory need not be looked up again.
  */
 static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 {

@@ -17,10 +17,10 @@
  * one have() and sent(), with no call in between. So memory that is deregistered in the meantime is
  * not touched; the stream ends instead (RFC 5042 section 6.2.3).
  *
- * Payload is received directly into its destination, before its CRC is checked. RFC 5044 section 3
- * wants it placed only afterwards, which would cost a copy of every byte. Guaranteed is: no byte of
- * a frame that fails its CRC reaches a completion, and the stream ends there (AMB-41). A frame that
- * fits into our buffer is checked first, and so is every frame of a stream with markers.
+ * Payload is placed as it comes, before its CRC is checked. RFC 5044 section 3 wants it placed only
+ * afterwards. Guaranteed is: no byte of a frame that fails its CRC reaches a completion, and the
+ * stream ends there (AMB-41). A frame that fits into our buffer is checked first, and so is every
+ * frame of a stream with markers. Without a CRC, payload is received directly into its destination.
  */
 #pragma once
 

@@ -19,12 +19,13 @@ from script import expect, expect_equal, main, run  # noqa: E402
 
 HOST = os.path.realpath(sys.argv[2])
 OFFSET, LENGTH = 65536, 131072
+NO_CRC = {"WEFT_CRC": "off"}  # with a CRC the answer to a Read is a copy
 
 
 def write_by_host(roles, data):
     """What it says of its request: reason, copies in its memory, payload in and out, connections."""
     host = subprocess.Popen([HOST, roles.path("requester.conf"), "disk", str(OFFSET), str(LENGTH)],
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                            env=dict(os.environ, **NO_CRC), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     roles.running.append(host)
     host.stdin.write(data)
     host.stdin.flush()
@@ -54,7 +55,7 @@ def test_sys_s1_one_command_one_read_one_completion_and_no_copy(folder):
     capture = os.path.join(folder, "capture.pcapng")
     data = os.urandom(LENGTH)
     roles = Roles(folder, "mirror(%s)" % ",".join("file:%s,size=1M" % d for d in disks))
-    roles.env["iounit"] = {"WEFT_PCAP": capture}
+    roles.env["iounit"] = dict(NO_CRC, WEFT_PCAP=capture)
     with roles:
         said = write_by_host(roles, data)
         expect_equal("the end", said[0], "ok")

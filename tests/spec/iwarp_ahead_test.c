@@ -19,7 +19,7 @@ enum {
 };
 
 static const struct setup plain = {
-	.terms = { .is_initiator = true, .has_crc = true },
+	.terms = { .is_initiator = true },
 	.is_plain = true,
 	.is_whole = true,
 };

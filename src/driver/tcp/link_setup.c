@@ -27,13 +27,13 @@ static enum weft_reason depth_of(uint32_t asked, uint16_t *depth)
 	return WEFT_OK;
 }
 
-static enum weft_reason config_of(const struct weft_connect_options *o, const struct weft_qp *qp,
-				  struct mpa_config *c)
+static enum weft_reason config_of(const struct tcp *tcp, const struct weft_connect_options *o,
+				  const struct weft_qp *qp, struct mpa_config *c)
 {
 	enum weft_reason r;
 
 	*c = (struct mpa_config){
-		.wants_crc = !o->is_crc_off,
+		.wants_crc = !o->is_crc_off && !tcp->is_crc_off,
 		.wants_markers = o->wants_markers,
 		.revision = o->mpa_revision ? o->mpa_revision : 2,
 		.timeout_ns = setup_timeout_ns(o->timeout_ns),
@@ -119,7 +119,7 @@ enum weft_reason link_dial(struct tcp *tcp, struct weft_qp *qp, const struct wef
 	uint64_t now_ns;
 
 	if (r == WEFT_OK)
-		r = config_of(options, qp, &config);
+		r = config_of(tcp, options, qp, &config);
 	if (r == WEFT_OK && to->family != 4 && to->family != 6)
 		r = WEFT_R_ADDRESS;
 	if (r != WEFT_OK)
@@ -187,7 +187,7 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 	enum weft_reason r = link_check_qp(qp);
 
 	if (r == WEFT_OK)
-		r = config_of(options, qp, &config);
+		r = config_of(link->tcp, options, qp, &config);
 	if (r != WEFT_OK)
 		return r;
 	if (link->phase == LINK_ENDED) {

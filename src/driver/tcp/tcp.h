@@ -34,6 +34,7 @@ struct tcp {
 	struct list silent; /* struct link */
 	uint32_t silent_count;
 	uint16_t silent_of[SILENT_HOSTS]; /* by a hash of the peer's address */
+	bool is_crc_off;		  /* of all connections: WEFT_CRC */
 	uint32_t link_count, links_max;
 	uint32_t requests_taken; /* by the program, and not answered yet */
 	uint32_t listener_next;	 /* number */

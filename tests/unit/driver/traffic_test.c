@@ -170,16 +170,17 @@ static void poll_both(struct polled_end *near, struct polled_end *far)
 	polled_poll(far);
 }
 
-static void connect_both(struct polled_end *near, struct polled_end *far)
+static void connect_both(struct polled_end *near, struct polled_end *far, bool has_crc)
 {
+	const struct weft_connect_options options = { .is_crc_off = !has_crc };
 	struct weft_request *request = NULL;
 
-	MUST(weft_qp_dial(near->end.node.qp, &far->end.at, NULL));
+	MUST(weft_qp_dial(near->end.node.qp, &far->end.at, &options));
 	while (!request) {
 		polled_poll(near);
 		MUST(weft_listener_next(far->end.listener, &request));
 	}
-	MUST(weft_request_accept(request, far->end.node.qp, NULL));
+	MUST(weft_request_accept(request, far->end.node.qp, &options));
 	while (!near->is_connected || !far->is_connected)
 		poll_both(near, far);
 }
@@ -214,17 +215,20 @@ static bool is_true(struct weft_traffic *near, struct weft_traffic *far)
 	       near->calls_empty + far->calls_empty == counted[IN].empty + counted[OUT].empty;
 }
 
-TEST(test_traffic_counts_every_call_byte_and_copy)
+static void expect_traffic(bool has_crc)
 {
+	uint64_t few = LARGE / 20, near_copied = has_crc ? LARGE : 0;
+	uint64_t far_copied = has_crc ? 3 * (uint64_t)LARGE : 0;
 	struct polled_end near, far;
 	struct weft_traffic n, f;
 	time_t end = time(NULL) + 10;
 
+	memset(&counted, 0, sizeof(counted));
 	/* Queries for counters must not be counted. */
 	REQUIRE(setenv("WEFT_STAT", "off", 1) == 0);
 	polled_open(&near);
 	polled_open(&far);
-	connect_both(&near, &far);
+	connect_both(&near, &far, has_crc);
 	/* Inline: copied as it is posted, behind its header, and at the other end: it is small. */
 	carry(&near, &far, WEFT_OP_SEND, INLINE);
 	MUST(weft_qp_traffic(near.end.node.qp, &n));
@@ -253,12 +257,22 @@ TEST(test_traffic_counts_every_call_byte_and_copy)
 	EXPECT_EQ(n.payload_in, LARGE);
 	EXPECT_EQ(f.payload_in, 2 * LARGE + INLINE);
 	/*
-	 * Of what is large, no more than what comes with the header of its first frame; but the
-	 * answer to the Read, which has a CRC, whole.
+	 * Of what is large, no more than what comes with the header of its first frame; but with a
+	 * CRC all that is received, and the answer to the Read.
 	 */
-	EXPECT(n.payload_copied < LARGE / 20);
-	EXPECT(f.payload_copied >= LARGE && f.payload_copied < LARGE + LARGE / 20);
+	EXPECT(n.payload_copied >= near_copied && n.payload_copied < near_copied + few);
+	EXPECT(f.payload_copied >= far_copied && f.payload_copied < far_copied + few);
 	EXPECT(n.calls_out > n.messages_out / 2);
 	tcp_end_close(&near.end);
 	tcp_end_close(&far.end);
+}
+
+TEST(test_traffic_counts_every_call_byte_and_copy)
+{
+	expect_traffic(false);
+}
+
+TEST(test_traffic_counts_every_call_byte_and_copy_with_a_crc)
+{
+	expect_traffic(true);
 }
