@@ -74,6 +74,11 @@ struct ib_in {
 	uint8_t traffic_class, hop_limit; /* of the IP header, with its enum ib_ecn */
 	bool is_near;			  /* by shared memory, see struct ib_path */
 	bool has_no_icrc; /* then: memory does not change bits, so it needs no check */
+	/*
+	 * A run, by shared memory: so many more middle packets of a Send or Write of RC, alike but
+	 * for their PSNs. The payload of all follows the headers of the first.
+	 */
+	uint16_t run;
 };
 
 /* WEFT_OK, or why it was dropped. */
@@ -93,6 +98,8 @@ enum {
  */
 struct ib_out {
 	uint8_t *room;	      /* in: for the packet, IBA_PACKET_MAX bytes; NULL: a gather list */
+	uint32_t run_bytes;   /* in: payload of a run; without room IBA_PAYLOAD_MAX at most */
+	uint16_t run;	      /* as that of struct ib_in */
 	uint16_t ipv4_id;     /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
 	uint32_t near_number; /* in: the packet must go by this, see struct ib_path */
 	uint8_t ecn;	      /* enum ib_ecn, for the IP header */

@@ -307,6 +307,7 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 
 	p->is_migrated = true;
 	p->pad = iba_pad(bytes);
+	out->run = p->run;
 	out->path = path;
 	out->ecn = IB_ECN_NOT;
 	out->has_icrc = path->near_number == 0 || port->has_near_icrc;

@@ -306,7 +306,7 @@ static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct
 	if (r == WEFT_OK && is_cut_off(c, tally_of(port, c->qp)->bytes_in))
 		r = WEFT_R_FAULT_INJECTED;
 	if (r == WEFT_OK) {
-		tally_of(port, c->qp)->packets_in++;
+		tally_of(port, c->qp)->packets_in += 1 + in->run;
 		tally_of(port, c->qp)->bytes_in += in->length;
 		r = dispatch(c, now_ns, p, in);
 	}
@@ -315,13 +315,46 @@ static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct
 	return r;
 }
 
+/* Whether packets like this one may come as a run. */
+static bool can_run(const struct iba_packet *p)
+{
+	const struct iba_form *f = iba_form(p->opcode);
+	enum iba_service service = iba_service(p->opcode);
+
+	return (service == IBA_RC || service == IBA_XRC) && !(f->traits & (IBA_FIRST | IBA_LAST)) &&
+	       (f->kind == IBA_KIND_SEND || f->kind == IBA_KIND_WRITE);
+}
+
+/* A run is decoded as its first packet, which then has the payload of all. */
+static enum weft_reason decode(struct iba_packet *p, const struct ib_in *in)
+{
+	uint32_t packets = 1 + in->run;
+	size_t own = IBA_ICRC_BYTES;
+	enum weft_reason r;
+
+	if (in->run == 0)
+		return iba_decode(p, in->bytes, in->length);
+	if (in->length > own)
+		own += iba_form(in->bytes[0])->header_bytes;
+	if (in->length < own)
+		return WEFT_R_IB_SHORT;
+	r = iba_decode(p, in->bytes, own + (in->length - own) / packets);
+	if (r != WEFT_OK)
+		return r;
+	p->run = in->run;
+	p->payload_bytes *= packets;
+	/* Computed anew: what is in shared memory may have changed. */
+	own = (size_t)(p->payload - in->bytes) + IBA_ICRC_BYTES;
+	return can_run(p) && own + p->payload_bytes == in->length ? WEFT_OK : WEFT_R_IB_LENGTH;
+}
+
 enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in)
 {
 	struct iba_packet p = { 0 };
-	enum weft_reason r = iba_decode(&p, in->bytes, in->length);
+	enum weft_reason r = decode(&p, in);
 
 	ib_port_sent(port, now_ns);
-	port->counts.packets_in++;
+	port->counts.packets_in += 1 + in->run;
 	if (r == WEFT_OK && iba_service(p.opcode) == IBA_RD)
 		r = take(port, now_ns, &p, in);
 	else if (r == WEFT_OK && p.dest_qp == IBA_QPN_GSI)
@@ -388,12 +421,13 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 			conn_said_all(c, now_ns);
 			continue;
 		}
-		port->counts.packets_out++;
-		tally_of(port, c->qp)->packets_out++;
+		port->counts.packets_out += 1 + out->run;
+		tally_of(port, c->qp)->packets_out += 1 + out->run;
 		tally_of(port, c->qp)->bytes_out += out->spans.length;
 		if (out->ecn != IB_ECN_NOT)
 			pace_sent(&c->pace, now_ns, out->spans.length);
-		if (++port->burst >= BURST) {
+		port->burst += 1 + out->run;
+		if (port->burst >= BURST) {
 			port->burst = 0;
 			list_remove(&c->ready_link);
 			list_add_tail(&port->ready, &c->ready_link);

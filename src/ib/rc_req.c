@@ -86,18 +86,22 @@ bool ib_block_find(const struct ib_conn *c, uint32_t psn, struct ib_block *block
 }
 
 /*
- * The payload of a packet. Of one that goes again only its number counts: the blocks tell where its
- * data is (SEND-13), and the memory what it is now (SEND-09).
+ * The payload of a packet, or of a run. Of one that goes again only its number counts: the blocks
+ * tell where its data is (SEND-13), and the memory what it is now (SEND-09).
  */
-static enum weft_reason payload_of(struct ib_conn *c, struct send_wqe *wqe, uint32_t psn,
-				   uint32_t i, struct load *load)
+static enum weft_reason payload_of(struct ib_conn *c, struct send_wqe *wqe,
+				   const struct iba_packet *p, uint32_t i, struct load *load)
 {
 	uint32_t bytes = request_bytes(c, wqe, i);
 	struct ib_block block;
 
-	if (!iba_psn_is_before(psn, c->req.psn_sent) || request_is_inline(wqe) || bytes == 0)
+	if (p->run > 0) {
+		CHECK(request_block(c, wqe, i, &block));
+		return request_gather(c, &block, (1 + p->run) * c->path.mtu_bytes, load);
+	}
+	if (!iba_psn_is_before(p->psn, c->req.psn_sent) || request_is_inline(wqe) || bytes == 0)
 		return request_payload(c, wqe, i, load);
-	CHECK(ib_block_find(c, psn, &block));
+	CHECK(ib_block_find(c, p->psn, &block));
 	return request_gather(c, &block, bytes, load);
 }
 
@@ -268,11 +272,34 @@ static void count_again(struct ib_conn *c)
 	tally_of(c->port, c->req.qp)->resent++;
 }
 
-/* Behind the packet that is made now. */
-static void step(struct ib_conn *c, const struct sent *s, bool is_read)
+/*
+ * How many more packets go with the next one, which is of a Send or Write. Only for the first time:
+ * what is sent again is sent packet by packet, as the peer may have some of them.
+ */
+static uint16_t run_of(const struct ib_conn *c, const struct sent *s, const struct send_wqe *wqe,
+		       const struct ib_out *out)
+{
+	const struct requester *q = &c->req;
+	uint32_t i = iba_psn_distance(s->psn, q->psn_send), most, left, room;
+
+	if (out->run_bytes == 0 || c->port->has_near_icrc || q->psn_send != q->psn_sent || i == 0 ||
+	    i + 2 >= s->count || c->service != WEFT_RC || request_is_inline(wqe) ||
+	    is_beyond_credits(c, q->at))
+		return 0;
+	most = out->run_bytes / c->path.mtu_bytes;
+	left = s->count - 1 - i;
+	room = c->window - (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns);
+	most = most < left ? most : left;
+	most = most < room ? most : room;
+	return (uint16_t)(most > 0 ? most - 1 : 0);
+}
+
+/* Behind the packets that are made now. */
+static void step(struct ib_conn *c, const struct sent *s, bool is_read, uint32_t packets)
 {
 	struct requester *q = &c->req;
-	uint32_t taken = is_read ? iba_psn_distance(q->psn_send, iba_psn_add(s->psn, s->count)) : 1;
+	uint32_t taken = is_read ? iba_psn_distance(q->psn_send, iba_psn_add(s->psn, s->count))
+				 : packets;
 
 	if (iba_psn_is_before(q->psn_send, q->psn_sent))
 		count_again(c);
@@ -302,7 +329,8 @@ static void ask_for_ack(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p
 {
 	struct requester *q = &c->req;
 
-	p->is_ack_requested = ++q->unasked >= c->ack_every || !rc_req_can_send(c) ||
+	q->unasked += 1 + p->run;
+	p->is_ack_requested = q->unasked >= c->ack_every || !rc_req_can_send(c) ||
 			      is_slow(c, now_ns);
 	if (p->is_ack_requested) {
 		q->unasked = 0;
@@ -333,7 +361,7 @@ static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, s
 	if (!wqe_is_read(wqe)) {
 		request_packet(c, wqe, i, p);
 		load_init_in(load, out, p->opcode);
-		return payload_of(c, wqe, q->psn_una, i, load);
+		return payload_of(c, wqe, p, i, load);
 	}
 	if (wqe->opcode == WEFT_OP_READ)
 		read_packet(c, wqe, i, p);
@@ -431,8 +459,9 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		atomic_packet(c, wqe, &p);
 	} else {
 		request_packet(c, wqe, i, &p);
+		p.run = run_of(c, s, wqe, out);
 		load_init_in(&load, out, p.opcode);
-		r = payload_of(c, wqe, q->psn_send, i, &load);
+		r = payload_of(c, wqe, &p, i, &load);
 		if (r != WEFT_OK) {
 			if (c->is_ee || !request_waits(c, wqe, r))
 				source_gone(c, wqe, r);
@@ -441,7 +470,7 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		if (is_new && i == 0 && !c->is_ee && !request_is_inline(wqe))
 			port_kept(c->port, q, wqe->length);
 	}
-	step(c, s, is_read);
+	step(c, s, is_read, 1 + p.run);
 	if (is_new && wqe && q->psn_send == iba_psn_add(s->psn, s->count))
 		count_message_out(c->port, q->qp, is_read ? 0 : wqe->length);
 	rc_retry_sent(c, now_ns);

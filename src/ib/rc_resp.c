@@ -381,7 +381,7 @@ static void take_message(struct ib_conn *c, const struct iba_packet *p)
 		rc_resp_refuse(c, p->psn, (enum iba_nak)v.nak, v.reason);
 		return;
 	}
-	r->psn = iba_psn_add(r->psn, 1);
+	r->psn = iba_psn_add(r->psn, 1 + p->run);
 	if (iba_form(p->opcode)->traits & IBA_LAST)
 		r->msn = iba_psn_add(r->msn, 1);
 	if (p->is_ack_requested)

@@ -86,6 +86,11 @@ static int roce_ud_open(void *world, uint64_t seed)
 	return roce_world_open(world, seed, ROCE_UD);
 }
 
+static int roce_near_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_NEAR);
+}
+
 static int roce_xrc_open(void *world, uint64_t seed)
 {
 	return roce_world_open(world, seed, ROCE_XRC);
@@ -207,6 +212,15 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.name = "roce-ud",
 		.world_bytes = sizeof(struct roce_world),
 		.open = roce_ud_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_NEAR] = {
+		.name = "roce-near",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_near_open,
 		.step = roce_step,
 		.failure = roce_failure,
 		.close = roce_close,

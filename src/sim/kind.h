@@ -18,6 +18,7 @@ enum sim_kind_id {
 	SIM_ROCE_CM,
 	SIM_ROCE_UD, /* these two only by name */
 	SIM_ROCE_XRC,
+	SIM_ROCE_NEAR,
 	SIM_RIO, /* sim/rio/rio_world.h */
 	SIM_KINDS
 };

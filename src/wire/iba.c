@@ -146,8 +146,9 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
 
 bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes)
 {
-	return iba_form(p->opcode)->traits & IBA_LAST ? p->payload_bytes <= mtu_bytes
-						      : p->payload_bytes == mtu_bytes;
+	return iba_form(p->opcode)->traits & IBA_LAST
+		       ? p->payload_bytes <= mtu_bytes
+		       : p->payload_bytes == (1 + p->run) * mtu_bytes;
 }
 
 static void wr_top_and_24(struct wr *w, uint32_t top, uint32_t low)

@@ -159,6 +159,7 @@ struct iba_packet {
 	bool is_ack_requested;
 	bool has_fecn, has_becn;
 	uint16_t p_key;
+	uint16_t run; /* more packets, alike but for their PSNs, whose payload follows: see ib_in */
 	uint32_t dest_qp;
 	uint32_t psn;
 	/* XRCETH, RDETH, DETH, FETH */

@@ -173,7 +173,15 @@ static void take_out(struct ib_bed *b, const struct ib_out *out)
 	REQUIRE(length == out->spans.length);
 	REQUIRE(!out->room || (out->spans.count == 1 && out->spans.spans[0].bytes == out->room));
 	REQUIRE(iba_icrc_differs(iba_icrc_begin(&ip, (uint32_t)length), bytes, length) == 0);
+	if (out->run > 0) { /* as the first of its packets */
+		size_t own = iba_form(bytes[0])->header_bytes + (size_t)IBA_ICRC_BYTES;
+
+		REQUIRE((length - own) % (1 + (size_t)out->run) == 0);
+		length = own + (length - own) / (1 + (size_t)out->run);
+	}
 	MUST(iba_decode(&to->p, bytes, length));
+	to->p.run = out->run;
+	to->p.payload_bytes *= 1 + (uint32_t)out->run;
 	to->path = *out->path;
 	to->ecn = out->ecn;
 	if (to->p.payload_bytes > 0)
@@ -192,6 +200,7 @@ void bed_run(struct ib_bed *b)
 			;
 		/* In pieces, and in one piece. */
 		out.room = b->out_count % 2 ? room : NULL;
+		out.run_bytes = b->run_bytes;
 		has_moved = !b->is_held && ib_port_send(b->port, b->now_ns, &out);
 		if (has_moved)
 			take_out(b, &out);
@@ -267,6 +276,7 @@ enum weft_reason bed_put_by(struct ib_bed *b, const struct bed_way *way, struct 
 		.ipv4_id = way->ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,
 		.traffic_class = way->ecn,
+		.run = p.run,
 	};
 	const struct iba_icrc_ip ip = {
 		.from = &in.from,

@@ -27,6 +27,7 @@ struct near_config {
 	void *owner;
 	uint8_t adapter_slot;  /* our own */
 	struct mem_table *mem; /* its regions; NULL: they are not shown to other processes */
+	bool takes_runs;       /* else every packet comes alone: see struct ib_in */
 };
 
 /* WEFT_OK, or why there is no near path. */
@@ -80,11 +81,11 @@ enum near_sent {
 enum near_sent near_send(struct near *near, uint64_t now_ns, const struct ib_out *out);
 
 /*
- * The same without a copy: the packet is built in the room that near_begin() returns,
- * IBA_PACKET_MAX bytes, and near_end() sends it. NULL: not now, as for NEAR_FULL. Between the two
- * no other call.
+ * The same without a copy: the packet to out->near_number is built in the room that near_begin()
+ * gives it, and near_end() sends it. False: not now, as for NEAR_FULL. Between the two no other
+ * call.
  */
-uint8_t *near_begin(struct near *near, uint64_t now_ns, uint32_t number);
+bool near_begin(struct near *near, uint64_t now_ns, struct ib_out *out);
 enum near_sent near_end(struct near *near, const struct ib_out *out);
 
 /* After the last of several packets: wakes the receivers that sleep. */

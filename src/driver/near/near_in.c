@@ -46,6 +46,7 @@ static void say_taken(struct near_in *i)
 	const struct near_message m = { .kind = NEAR_TAKEN,
 					.adapter_slot = n->config.adapter_slot,
 					.adapter_id = n->adapter_id,
+					.takes_runs = n->config.takes_runs,
 					.descriptors = { n->shown.board_fd, n->shown.marks_fd } };
 
 	(void)near_message_send(i->watch.fd, &m);
@@ -150,6 +151,12 @@ static void turn_end(struct near *n)
 		near_say(n, &i->watch, NEAR_WAKE);
 }
 
+/* Of a packet, or of a run. */
+static size_t bytes_max(const struct near_in *i, uint16_t run)
+{
+	return run > 0 && i->near->config.takes_runs ? ring_record_max(&i->ring) : IBA_PACKET_MAX;
+}
+
 /* The record is copied before it is checked: the sender may change it. */
 static bool record_read(struct near *n, struct near_in *i)
 {
@@ -160,7 +167,7 @@ static bool record_read(struct near *n, struct near_in *i)
 	if (length == 0)
 		return false;
 	memcpy(&r, bytes, sizeof(r)); /* in the ring, even if less was put */
-	if (r.bytes > IBA_PACKET_MAX || ring_round(NEAR_RECORD_BYTES + r.bytes) > length) {
+	if (r.bytes > bytes_max(i, r.run) || ring_round(NEAR_RECORD_BYTES + r.bytes) > length) {
 		i->ring.is_broken = true;
 		return false;
 	}
@@ -177,12 +184,13 @@ static bool record_read(struct near *n, struct near_in *i)
 		.ipv4_fragment = IBA_IPV4_DF,
 		.is_near = true,
 		.has_no_icrc = !r.has_icrc,
+		.run = n->config.takes_runs ? r.run : 0,
 	};
 	n->in.to.port = IBA_UDP_PORT;
 	n->from = i;
 	n->taking = NEAR_RECORD_BYTES + r.bytes;
 	n->taken++;
-	n->counts.packets_in++;
+	n->counts.packets_in += 1 + n->in.run;
 	n->counts.bytes_in += r.bytes;
 	return true;
 }

@@ -6,13 +6,13 @@
 
 #include "driver/sys/calls.h"
 
-enum { MAGIC = 0x77664e34 }; /* "wfN4": the version of messages, ring and records */
+enum { MAGIC = 0x77664e35 }; /* "wfN5": the version of messages, ring and records */
 
 /* Between processes of one host, so in its byte order. */
 struct wire_message {
 	uint32_t magic;
 	uint16_t kind, adapter_slot;
-	uint64_t adapter_id;
+	uint64_t adapter_id, takes_runs;
 };
 
 union control {
@@ -22,7 +22,8 @@ union control {
 
 bool near_message_send(int fd, const struct near_message *m)
 {
-	struct wire_message wire = { MAGIC, (uint16_t)m->kind, m->adapter_slot, m->adapter_id };
+	struct wire_message wire = { MAGIC, (uint16_t)m->kind, m->adapter_slot, m->adapter_id,
+				     m->takes_runs };
 	union control control = { .bytes = { 0 } };
 	struct iovec piece = { &wire, sizeof(wire) };
 	struct msghdr header = { .msg_iov = &piece, .msg_iovlen = 1 };
@@ -91,6 +92,7 @@ void near_message_take(int fd, struct near_message *m)
 	    (m->descriptors[0] < 0 || wire.kind == NEAR_OFFER || wire.kind == NEAR_TAKEN)) {
 		m->kind = (enum near_kind)wire.kind;
 		m->adapter_slot = (uint8_t)wire.adapter_slot;
+		m->takes_runs = wire.takes_runs != 0;
 		m->adapter_id = wire.adapter_id;
 	} else {
 		near_message_done(m);

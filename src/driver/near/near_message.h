@@ -30,6 +30,7 @@ enum { NEAR_DESCRIPTORS = 2 };
 struct near_message {
 	enum near_kind kind;
 	uint8_t adapter_slot; /* of its sender */
+	bool takes_runs;      /* of a TAKEN: see struct ib_in */
 	uint64_t
 		adapter_id; /* of its sender: by chance, another one when the slot is taken again */
 	/*

@@ -12,7 +12,8 @@
 
 enum {
 	MESSAGES_MAX = 16, /* at a time; epoll reports what is left */
-	SLOT_BITS = 8	   /* of a number; the rest counts the outs */
+	SLOT_BITS = 8,	   /* of a number; the rest counts the outs */
+	RUN_HEADERS = NEAR_RECORD_BYTES + IBA_HEADERS_MAX + IBA_TRAILER_MAX
 };
 
 /* A receiver that has had no room for so long is stopped. */
@@ -82,6 +83,17 @@ static pid_t process_of(const struct near_out *o)
 										      : 0;
 }
 
+/* Payload of a run. A small ring is for many packets, not for a few runs. */
+static uint32_t run_bytes_in(const struct ring *r)
+{
+	enum { LEAST = 16 * 1024, MOST = 32 * 1024 };
+	size_t most = ring_record_max(r) - RUN_HEADERS;
+
+	if (most < LEAST)
+		return 0;
+	return most < MOST ? (uint32_t)most : MOST;
+}
+
 /* False: the connection is closed. */
 static bool message_handle(struct near_out *o, const struct near_message *m)
 {
@@ -93,6 +105,7 @@ static bool message_handle(struct near_out *o, const struct near_message *m)
 			(void)near_seen_open(&o->seen, m->descriptors, process_of(o));
 		near_message_done(m);
 		o->adapter_id = m->adapter_id;
+		o->run_bytes = m->takes_runs ? run_bytes_in(&o->ring) : 0;
 		unblock(o);
 		return true;
 	case NEAR_WAKE:
@@ -212,6 +225,7 @@ static void record_write(uint8_t *at, const struct ib_out *out)
 		.from = path->from,
 		.to = path->to,
 		.ipv4_id = out->ipv4_id,
+		.run = out->run,
 	};
 
 	memcpy(at, &r, sizeof(r));
@@ -282,7 +296,7 @@ static void send_from(struct near_out *o, uint8_t *room, const struct ib_out *ou
 	ring_put(&o->ring, NEAR_RECORD_BYTES + out->spans.length);
 	if (!list_is_linked(&o->touched_link))
 		list_add_tail(&n->touched, &o->touched_link);
-	n->counts.packets_out++;
+	n->counts.packets_out += 1 + out->run;
 	n->counts.bytes_out += out->spans.length;
 }
 
@@ -301,19 +315,27 @@ enum near_sent near_send(struct near *n, uint64_t now_ns, const struct ib_out *o
 	return sent;
 }
 
-uint8_t *near_begin(struct near *n, uint64_t now_ns, uint32_t number)
+bool near_begin(struct near *n, uint64_t now_ns, struct ib_out *out)
 {
+	struct near_out *o = near_out_find(n, out->near_number);
 	uint8_t *room;
+	size_t bytes;
 
 	n->to = NULL;
-	switch (find_room(n, now_ns, number, NEAR_RECORD_BYTES + IBA_PACKET_MAX, &room)) {
+	out->room = n->spare;
+	out->run_bytes = o ? o->run_bytes : 0;
+	bytes = out->run_bytes > 0 ? RUN_HEADERS + out->run_bytes
+				   : NEAR_RECORD_BYTES + IBA_PACKET_MAX;
+	switch (find_room(n, now_ns, out->near_number, bytes, &room)) {
 	case NEAR_SENT:
-		n->to = near_out_find(n, number);
-		return room + NEAR_RECORD_BYTES;
+		n->to = o;
+		out->room = room + NEAR_RECORD_BYTES;
+		return true;
 	case NEAR_LOST:
-		return n->spare;
+		out->run_bytes = 0;
+		return true;
 	default:
-		return NULL;
+		return false;
 	}
 }
 

@@ -48,6 +48,7 @@ struct near_out {
 	struct list touched_link; /* of near->touched, or of itself */
 	struct list blocked_link; /* of near->blocked unless NEAR_OPEN, else of itself */
 	struct ring ring;
+	uint32_t run_bytes; /* payload of a run; 0: it takes none, or the ring is too small */
 	struct near_seen seen;
 	enum near_flow flow;
 	size_t blocked_bytes;  /* the record that has no room */

@@ -11,6 +11,7 @@ struct near_record {
 	uint8_t has_icrc;
 	struct inet_end from, to;
 	uint16_t ipv4_id; /* for which its ICRC is valid */
+	uint16_t run;	  /* see struct ib_in */
 };
 
 enum {

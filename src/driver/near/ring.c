@@ -154,7 +154,7 @@ static bool has_room(const struct ring *r, size_t bytes)
 
 uint8_t *ring_room(struct ring *r, size_t bytes)
 {
-	CHECK(bytes <= RING_RECORD_MAX);
+	CHECK(bytes <= ring_record_max(r));
 	if (!has_room(r, bytes))
 		see_taken(r);
 	return has_room(r, bytes) ? r->data + r->own % r->bytes : NULL;

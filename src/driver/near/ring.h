@@ -23,12 +23,7 @@ struct ring {
 	bool is_broken;
 };
 
-enum {
-	RING_BYTES_MIN = 1 << 15,
-	RING_BYTES_MAX = 1 << 19,
-	RING_ALIGN = 16,
-	RING_RECORD_MAX = RING_BYTES_MIN / 4
-};
+enum { RING_BYTES_MIN = 1 << 15, RING_BYTES_MAX = 1 << 19, RING_ALIGN = 16 };
 
 /*
  * Makes a ring for its sender: of so many bytes, a power of two within these bounds, or of a page
@@ -42,7 +37,13 @@ void ring_unmap(struct ring *r);
 
 /* ---- The sender ----------------------------------------------------------------------------- */
 
-/* Room for a record of so many bytes, RING_RECORD_MAX at most; NULL: not now. */
+/* The largest record: several have room at a time. */
+static inline size_t ring_record_max(const struct ring *r)
+{
+	return r->bytes / 4;
+}
+
+/* Room for a record of so many bytes; NULL: not now. */
 uint8_t *ring_room(struct ring *r, size_t bytes);
 
 /* The record in that room is complete: the receiver may take it. */

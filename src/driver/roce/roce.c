@@ -93,12 +93,14 @@ static bool is_wish(const char *what)
  */
 static void near_start(struct roce *r)
 {
-	const struct near_config config = { .watch = watch,
-					    .owner = r->net,
-					    .adapter_slot = udp_adapter_slot(r->udp),
-					    .mem = is_wish("packets")
-							   ? NULL
-							   : &r->net->adapter->core.mem };
+	const struct near_config config = {
+		.watch = watch,
+		.owner = r->net,
+		.adapter_slot = udp_adapter_slot(r->udp),
+		.mem = is_wish("packets") ? NULL : &r->net->adapter->core.mem,
+		/* Captures and faults know packets. */
+		.takes_runs = !r->faults && !r->net->adapter->observed.recording
+	};
 
 	if (r->near || r->near_tries == 0)
 		return;

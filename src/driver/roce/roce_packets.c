@@ -249,6 +249,7 @@ static uint32_t gather(struct roce *r)
 		if (run.count == 0)
 			at = (at + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN;
 		out->room = r->room + at;
+		out->run_bytes = 0;
 		out->ipv4_id = (uint16_t)run.count;
 		out->near_number = near_number;
 		if (!ib_port_send(r->port, r->net->now_ns, out))
@@ -397,9 +398,8 @@ static bool send_near_ready(struct roce *r)
 		out->near_number = ib_port_near_next(r->port);
 		if (out->near_number == 0)
 			break;
-		out->room = near_begin(r->near, r->net->now_ns, out->near_number);
 		out->ipv4_id = 0;
-		if (!out->room) {
+		if (!near_begin(r->near, r->net->now_ns, out)) {
 			ib_port_near_hold(r->port, r->net->now_ns,
 					  near_is_stalled(r->near, out->near_number));
 			continue;

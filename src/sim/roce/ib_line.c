@@ -210,6 +210,7 @@ void ib_line_work(struct ib_line *line, int end)
 	if (e->idle_ns <= now_ns) {
 		ib_port_sent(e->port, now_ns);
 		out.room = line->room; /* as sockets have it */
+		out.run_bytes = 0;
 		out.ipv4_id = 0;
 		out.near_number = 0;
 		if (ib_port_send(e->port, now_ns, &out))

@@ -53,20 +53,25 @@ void ib_node_put(struct sim_datagram *pipe, const struct ib_out *out)
 	size_t at = IB_NODE_HEAD;
 
 	bytes[0] = (uint8_t)(out->path->is_ipv6 | ib_node_group_number(out->path) << 1);
+	if (out->run > 0) {
+		bytes[0] |= IB_NODE_IS_RUN << 1;
+		bytes[at++] = (uint8_t)out->run;
+		bytes[at++] = (uint8_t)out->run;
+	}
 	bytes[1] = (uint8_t)(out->path->from.port >> 8);
 	bytes[2] = (uint8_t)out->path->from.port;
 	for (uint32_t i = 0; i < out->spans.count; i++) {
 		memcpy(bytes + at, out->spans.spans[i].bytes, out->spans.spans[i].length);
 		at += out->spans.spans[i].length;
 	}
-	CHECK(at == out->spans.length + IB_NODE_HEAD);
+	CHECK(at <= sizeof(bytes));
 	sim_datagram_send(pipe, bytes, at);
 }
 
 bool ib_node_send(struct ib_node *n, void (*carry)(struct ib_node *n, const struct ib_out *out))
 {
 	uint64_t now_ns = n->world->now_ns;
-	struct ib_out out = { .ipv4_id = 0 };
+	struct ib_out out = { .run_bytes = n->has_runs ? IBA_PAYLOAD_MAX : 0 };
 	bool has_moved = false;
 
 	while (ib_port_send(n->port, now_ns, &out)) {
@@ -101,8 +106,17 @@ static void take(struct ib_node *n, const struct ib_node *from, const uint8_t *b
 		.ipv4_fragment = IBA_IPV4_DF,
 		.hop_limit = 64,
 	};
-	uint8_t group = group_of(bytes, &in);
+	uint8_t group;
 
+	if (bytes[0] >> 1 == IB_NODE_IS_RUN) {
+		/* Shared memory changes no bits: what it was is known, or it is lost. */
+		if (in.length < IB_NODE_RUN || in.bytes[0] != in.bytes[1])
+			return;
+		in.run = in.bytes[0];
+		in.bytes += IB_NODE_RUN;
+		in.length -= IB_NODE_RUN;
+	}
+	group = in.run > 0 ? 0 : group_of(bytes, &in);
 	if (group > 0) {
 		const struct ib_group g = ib_node_group(is_ipv6, group);
 

@@ -11,8 +11,10 @@
 
 enum {
 	IB_NODE_HEAD = 3, /* ahead of a packet: which IP, which group, and the port it came from */
-	IB_NODE_BYTES_MAX = IBA_PACKET_MAX + IB_NODE_HEAD,
-	IB_NODE_GROUPS_MAX = 127
+	IB_NODE_RUN = 2,  /* behind that: a run, twice */
+	IB_NODE_BYTES_MAX = IBA_PACKET_MAX + IB_NODE_HEAD + IB_NODE_RUN,
+	IB_NODE_GROUPS_MAX = 126,
+	IB_NODE_IS_RUN = 127 /* instead of a group */
 };
 
 enum { EVENT_DEADLINE, EVENT_TICK, EVENT_ARRIVED, EVENT_LEFT };
@@ -22,9 +24,9 @@ struct ib_node {
 	struct adapter *adapter;
 	struct ib_port *port;
 	struct world *world;
-	struct inet_end at[2]; /* IPv4 and IPv6 */
-	bool is_ready;
-	uint64_t polls; /* see ib_node_cq_poll() */
+	struct inet_end at[2];	 /* IPv4 and IPv6 */
+	bool is_ready, has_runs; /* the latter: see struct ib_in */
+	uint64_t polls;		 /* see ib_node_cq_poll() */
 	struct world_alarm alarm;
 	/* The network's: sends what is to go; takes what has come and what is due, then sends. */
 	bool (*output)(struct ib_node *n);

@@ -363,6 +363,23 @@ static bool rc_step(struct roce_world *w)
 	return true;
 }
 
+static int near_open(struct roce_world *w)
+{
+	if (rc_open(w) < 0)
+		return -1;
+	for (int n = 0; n < 2; n++)
+		ib_net_node(rc_world_of(w)->pair.net, n)->has_runs = true;
+	return 0;
+}
+
+const struct roce_scenario roce_near = {
+	.state_bytes = sizeof(struct rc_world),
+	.open = near_open,
+	.step = rc_step,
+	.close = rc_close,
+	.clock = rc_clock,
+};
+
 const struct roce_scenario roce_rc = {
 	.state_bytes = sizeof(struct rc_world),
 	.open = rc_open,

@@ -13,6 +13,8 @@
 
 #include "descriptors.h"
 #include "live/near/near_world.h"
+#include "unit/driver/capture_fixture.h"
+#include "wire/iba.h"
 
 /* A Write, a Read, an atomic and a Send with all their bytes. */
 static void expect_traffic(struct node *from, struct node *to)
@@ -63,6 +65,30 @@ TEST(test_near_is_the_path_between_adapters_of_a_host)
 	EXPECT_EQ(n.near_lost + n.dropped, 0);
 	end_close(&a);
 	end_close(&b);
+}
+
+/* Captures and faults know packets: a receiver with either is sent packet by packet. */
+TEST(test_near_receiver_with_a_capture_gets_every_packet_alone)
+{
+	struct end a, b;
+	struct reading capture;
+	struct weft_roce_counts n;
+
+	WORLD_OR_SKIP();
+	end_open(&a, roce_adapter_open());
+	REQUIRE(setenv("WEFT_PCAP", capture_path(), 1) == 0);
+	end_open(&b, roce_adapter_open());
+	REQUIRE(unsetenv("WEFT_PCAP") == 0);
+	roce_start_both(a.node.qp, b.node.qp);
+	expect_traffic(&a.node, &b.node);
+	n = counts_of(&b);
+	end_close(&a);
+	end_close(&b);
+	reading_open(&capture, capture_path());
+	EXPECT_EQ(capture.count, n.packets_in + n.packets_out);
+	for (size_t i = 0; i < capture.count; i++)
+		EXPECT(capture.packets[i].payload_bytes <= IBA_PACKET_MAX);
+	reading_close(&capture);
 }
 
 TEST(test_near_connects_an_adapter_with_itself)

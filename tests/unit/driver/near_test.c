@@ -604,12 +604,12 @@ static int connect_by_hand(uint8_t adapter_slot)
 struct offer {
 	uint32_t magic;
 	uint16_t kind, adapter_slot;
-	uint64_t adapter_id;
+	uint64_t adapter_id, takes_runs;
 };
 
 enum { OFFER = 1, TAKEN, REFUSED, WAKE };
 
-static const struct offer good_offer = { 0x77664e34, OFFER, NEAR_SLOT, 1 };
+static const struct offer good_offer = { 0x77664e35, OFFER, NEAR_SLOT, 1, 0 };
 
 static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
 {

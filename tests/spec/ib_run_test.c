@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs: middle packets of a message that go together by shared memory, as one record. */
+#include "ib_bed.h"
+
+#include <string.h>
+
+enum { MTU = 256, FIT = IBA_PAYLOAD_MAX / MTU, LONG = 8 * MTU, UNUSED = IBA_CREDITS_UNUSED };
+
+static uint8_t data[IBA_PAYLOAD_MAX];
+
+static uint32_t psn(uint32_t n)
+{
+	return iba_psn_add(PSN_OURS, n);
+}
+
+static struct ib_bed *open_with(struct ib_config config)
+{
+	struct ib_bed *b = bed_open(&config, WEFT_RC);
+
+	b->run_bytes = IBA_PAYLOAD_MAX;
+	return b;
+}
+
+static void post(struct ib_bed *b, enum weft_opcode opcode, uint32_t bytes)
+{
+	bed_post(b,
+		 (struct weft_send_wr){
+			 .id = 1, .opcode = opcode, .remote_addr = 0x1000, .remote_tag = 0x77 },
+		 0, bytes);
+}
+
+/* A packet, or a run of so many more, with the payload that belongs there. */
+static void expect(struct ib_bed *b, enum iba_op op, uint32_t n, uint16_t more)
+{
+	const struct bed_packet *p = bed_expect(b, op, psn(n));
+
+	EXPECT_EQ(p->p.run, more);
+	EXPECT_EQ(p->p.payload_bytes, (1 + (uint32_t)more) * MTU);
+	EXPECT_MEM(p->payload, b->memory + n * MTU, p->p.payload_bytes);
+}
+
+static enum weft_reason ack(struct ib_bed *b, uint32_t n)
+{
+	return bed_put(b, peer_ack(iba_syndrome_ack(UNUSED), psn(n), 0), NULL, 0);
+}
+
+/* ---- Out ------------------------------------------------------------------------------------ */
+
+TEST(test_rc_02_middle_packets_go_as_runs)
+{
+	struct ib_bed *b = open_with(bed_config());
+
+	post(b, WEFT_OP_WRITE, (FIT + 5) * MTU);
+	expect(b, IBA_WRITE_FIRST, 0, 0);
+	expect(b, IBA_WRITE_MIDDLE, 1, FIT - 1);
+	expect(b, IBA_WRITE_MIDDLE, 1 + FIT, 2);
+	expect(b, IBA_WRITE_LAST, FIT + 4, 0);
+	bed_silent(b);
+	EXPECT_EQ(ib_port_counts(b->port)->packets_out, FIT + 5);
+	MUST(ack(b, FIT + 4));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+/* One middle packet is no run. */
+TEST(test_rc_02_short_message_has_no_run)
+{
+	struct ib_bed *b = open_with(bed_config());
+
+	post(b, WEFT_OP_WRITE, 3 * MTU);
+	expect(b, IBA_WRITE_FIRST, 0, 0);
+	expect(b, IBA_WRITE_MIDDLE, 1, 0);
+	expect(b, IBA_WRITE_LAST, 2, 0);
+	MUST(ack(b, 2));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+/* The peer may have some packets of a lost run. */
+TEST(test_rc_04_what_goes_again_goes_packet_by_packet)
+{
+	struct ib_bed *b = open_with(bed_config());
+
+	post(b, WEFT_OP_WRITE, LONG);
+	expect(b, IBA_WRITE_FIRST, 0, 0);
+	expect(b, IBA_WRITE_MIDDLE, 1, 5);
+	expect(b, IBA_WRITE_LAST, 7, 0);
+	MUST(bed_put(b, peer_ack(iba_syndrome_nak(IBA_NAK_SEQUENCE), psn(3), 0), NULL, 0));
+	for (uint32_t n = 3; n < 7; n++)
+		expect(b, IBA_WRITE_MIDDLE, n, 0);
+	expect(b, IBA_WRITE_LAST, 7, 0);
+	bed_silent(b);
+	MUST(ack(b, 7));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+TEST(test_rc_02_run_keeps_within_the_window)
+{
+	struct ib_config config = bed_config();
+	struct ib_bed *b;
+
+	config.window_packets = 4;
+	b = open_with(config);
+	post(b, WEFT_OP_WRITE, LONG);
+	expect(b, IBA_WRITE_FIRST, 0, 0);
+	expect(b, IBA_WRITE_MIDDLE, 1, 2);
+	bed_silent(b);
+	MUST(ack(b, 3));
+	expect(b, IBA_WRITE_MIDDLE, 4, 2);
+	expect(b, IBA_WRITE_LAST, 7, 0);
+	bed_close(b);
+}
+
+/* IBA 9.7.7.2.5: beyond the credits one packet finds out; none goes with it. */
+TEST(test_iba_9_7_7_2_run_keeps_within_the_credits)
+{
+	struct ib_bed *b = open_with(bed_config());
+
+	post(b, WEFT_OP_WRITE, MTU);
+	bed_next(b);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(iba_credit_code(0)), psn(0), 1), NULL, 0));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	post(b, WEFT_OP_SEND, LONG);
+	EXPECT_EQ(bed_expect(b, IBA_SEND_FIRST, psn(1))->p.run, 0);
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* A capture, or faults on purpose, know packets only. */
+TEST(test_rc_02_no_runs_where_packets_have_an_icrc)
+{
+	struct ib_bed *b = open_with(bed_config());
+
+	ib_port_set_near_icrc(b->port, true);
+	post(b, WEFT_OP_WRITE, LONG);
+	for (uint32_t n = 0; n < 8; n++)
+		EXPECT_EQ(bed_next(b)->p.run, 0);
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* ---- In ------------------------------------------------------------------------------------- */
+
+static struct iba_packet run(enum iba_op op, uint32_t n, uint16_t more)
+{
+	struct iba_packet p = peer_op(op, PSN_PEERS + n);
+
+	p.run = more;
+	return p;
+}
+
+TEST(test_rc_02_run_of_a_write_is_placed)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	memset(data, 0x5a, sizeof(data));
+	MUST(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, PSN_PEERS, 0, LONG), data, MTU));
+	bed_expect_ack(b, iba_syndrome_ack(UNUSED), PSN_PEERS);
+	MUST(bed_put(b, run(IBA_WRITE_MIDDLE, 1, 5), data, 6 * MTU));
+	bed_expect_ack(b, iba_syndrome_ack(UNUSED), iba_psn_add(PSN_PEERS, 6));
+	MUST(bed_put(b, run(IBA_WRITE_LAST, 7, 0), data, MTU));
+	bed_expect_ack(b, iba_syndrome_ack(UNUSED), iba_psn_add(PSN_PEERS, 7));
+	EXPECT_MEM(b->memory, data, LONG);
+	EXPECT_EQ(ib_port_counts(b->port)->packets_in, 8);
+	bed_close(b);
+}
+
+TEST(test_rc_02_run_of_a_send_is_placed)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	memset(data, 0x5a, sizeof(data));
+	bed_recv(b, 9, 0, LONG);
+	MUST(bed_put(b, run(IBA_SEND_FIRST, 0, 0), data, MTU));
+	MUST(bed_put(b, run(IBA_SEND_MIDDLE, 1, 5), data, 6 * MTU));
+	MUST(bed_put(b, run(IBA_SEND_LAST, 7, 0), data, MTU));
+	bed_completed(b, 9, WEFT_SUCCESS);
+	EXPECT_MEM(b->memory, data, LONG);
+	bed_close(b);
+}
+
+/* Something before it was lost, or it came already: as of any packet. */
+TEST(test_rc_04_run_out_of_order_is_not_placed)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	MUST(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, PSN_PEERS, 0, LONG), data, MTU));
+	bed_next(b);
+	bed_note(b);
+	memset(data, 0x33, sizeof(data));
+	EXPECT_EQ(bed_put(b, run(IBA_WRITE_MIDDLE, 2, 2), data, 3 * MTU), WEFT_R_IB_PSN);
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_SEQUENCE), iba_psn_add(PSN_PEERS, 1));
+	MUST(bed_put(b, run(IBA_WRITE_MIDDLE, 0, 2), data, 3 * MTU));
+	bed_expect_ack(b, iba_syndrome_ack(UNUSED), PSN_PEERS);
+	bed_unchanged(b);
+	bed_close(b);
+}
+
+TEST(test_rc_02_run_of_other_packets_is_dropped)
+{
+	static const enum iba_op others[] = { IBA_WRITE_LAST, IBA_SEND_FIRST, IBA_SEND_ONLY,
+					      IBA_READ_RESPONSE_MIDDLE };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+		bed_recv(b, 9, 0, LONG);
+		EXPECT_EQ(bed_put(b, run(others[i], 0, 3), data, 4 * MTU), WEFT_R_IB_LENGTH);
+		bed_silent(b);
+		bed_incomplete(b);
+		bed_close(b);
+	}
+}
+
+static void lengthen(uint8_t *bytes, size_t *length)
+{
+	(void)bytes;
+	*length += 3;
+}
+
+TEST(test_rc_02_run_of_a_length_that_does_not_fit_is_dropped)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	const struct bed_way way = { .from = b->config.path.to, .change = lengthen };
+	struct iba_packet p = run(IBA_WRITE_MIDDLE, 1, 3);
+
+	MUST(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, PSN_PEERS, 0, LONG), data, MTU));
+	bed_next(b);
+	p.dest_qp = b->qp->number;
+	p.p_key = IBA_PKEY_DEFAULT;
+	/* Of no MTU, and of four packets with some bytes left. */
+	EXPECT_EQ(bed_put(b, p, data, 4 * MTU + 4), WEFT_R_IB_LENGTH);
+	EXPECT_EQ(bed_put_by(b, &way, p, data, 4 * MTU), WEFT_R_IB_LENGTH);
+	EXPECT_EQ(bed_put(b, p, data, 4), WEFT_R_IB_LENGTH);
+	bed_silent(b);
+	bed_close(b);
+}
+
+TEST(test_rc_02_run_of_another_mtu_is_refused)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	MUST(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, PSN_PEERS, 0, LONG), data, MTU));
+	bed_next(b);
+	MUST(bed_put(b, run(IBA_WRITE_MIDDLE, 1, 1), data, 4 * MTU));
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_INVALID), iba_psn_add(PSN_PEERS, 1));
+	EXPECT_EQ(b->qp->reason, WEFT_R_IB_LENGTH);
+	bed_close(b);
+}
