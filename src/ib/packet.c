@@ -16,11 +16,6 @@ static uint8_t *own_bytes(struct ib_out *out)
 
 /* ---- Payload -------------------------------------------------------------------------------- */
 
-bool request_is_inline(const struct send_wqe *wqe)
-{
-	return wqe->flags & WEFT_INLINE;
-}
-
 void load_init(struct load *load, uint8_t *room, bool is_snapshot)
 {
 	load->count = 0;
@@ -261,12 +256,15 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 		return WEFT_OK;
 	if (request_is_inline(wqe)) {
 		/* The slot is ours, and only read from. */
-		load->spans[0] = (struct mem_span){
-			.bytes = (uint8_t *)(uintptr_t)wqe_inline(wqe) + i * c->path.mtu_bytes,
-			.length = bytes,
-		};
+		uint8_t *slot = (uint8_t *)(uintptr_t)wqe_inline(wqe) + i * c->path.mtu_bytes;
+
 		load->count = 1;
-		return hold(c, load) ? WEFT_OK : WEFT_R_MEMORY_GONE;
+		load->is_copied = load->copy;
+		if (load->copy)
+			memcpy(load->copy, slot, bytes);
+		load->spans[0] = (struct mem_span){ .bytes = load->copy ? load->copy : slot,
+						    .length = bytes };
+		return load->copy || hold(c, load) ? WEFT_OK : WEFT_R_MEMORY_GONE;
 	}
 	CHECK(request_block(c, wqe, i, &block));
 	return request_gather(c, &block, bytes, load);

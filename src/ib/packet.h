@@ -33,7 +33,10 @@ void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *loa
 enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load);
 
 /* Whether the data of the request is inline. */
-bool request_is_inline(const struct send_wqe *wqe);
+static inline bool request_is_inline(const struct send_wqe *wqe)
+{
+	return wqe->flags & WEFT_INLINE;
+}
 
 /* Packet number i of a Send or Write: opcode and headers; payload, or why it is not available. */
 void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,

@@ -22,13 +22,6 @@
 #include "ib/rc_retry.h"
 #include "wire/iba_psn.h"
 
-struct sent *rc_req_at(const struct requester *q, uint32_t n)
-{
-	uint32_t i = q->first + n;
-
-	return &q->sent[i < q->max ? i : i - q->max];
-}
-
 uint32_t rc_req_find(const struct requester *q, uint32_t psn)
 {
 	uint32_t n = 0;
@@ -172,10 +165,12 @@ static uint32_t answers_placed(const struct ib_conn *c)
 static bool is_beyond_reads(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
-	const struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(q, q->at));
+	const struct send_wqe *wqe;
 
-	return wqe && wqe_is_read(wqe) && q->read_psns >= c->window &&
-	       q->read_psns >= answers_placed(c) + c->window;
+	if (q->read_psns < c->window)
+		return false;
+	wqe = rc_req_wqe(c, rc_req_at(q, q->at));
+	return wqe && wqe_is_read(wqe) && q->read_psns >= answers_placed(c) + c->window;
 }
 
 bool rc_req_can_send(const struct ib_conn *c)

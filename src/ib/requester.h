@@ -113,7 +113,13 @@ bool rc_req_needs_receive(const struct ib_conn *c);
 /* Whether all requests wait for a receive that the peer is known not to have (IBA 9.7.7.2). */
 bool rc_req_is_starved(const struct ib_conn *c);
 
-struct sent *rc_req_at(const struct requester *q, uint32_t n);
+/* The n-th request, from the oldest on. */
+static inline struct sent *rc_req_at(const struct requester *q, uint32_t n)
+{
+	uint32_t i = q->first + n;
+
+	return &q->sent[i < q->max ? i : i - q->max];
+}
 
 /* Index, from the oldest, of the request that has this PSN; q->count: none. */
 uint32_t rc_req_find(const struct requester *q, uint32_t psn);

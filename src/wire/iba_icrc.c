@@ -76,12 +76,12 @@ uint32_t iba_icrc_add_packet(uint32_t crc, const uint8_t *bytes, size_t length)
 uint32_t iba_trailer_encode(uint32_t crc, uint8_t pad, uint8_t bytes[IBA_TRAILER_MAX])
 {
 	CHECK(pad <= IBA_PAD_MAX);
-	memset(bytes, 0, pad);
+	for (uint8_t i = 0; i < pad; i++)
+		bytes[i] = 0;
 	if (pad > 0)
 		crc = crc32_add(crc, bytes, pad);
-	crc = crc32_end(crc);
-	for (int i = 0; i < IBA_ICRC_BYTES; i++)
-		bytes[pad + i] = (uint8_t)(crc >> 8 * i);
+	crc = be32(__builtin_bswap32(crc32_end(crc))); /* little-endian */
+	memcpy(bytes + pad, &crc, IBA_ICRC_BYTES);
 	return (uint32_t)pad + IBA_ICRC_BYTES;
 }
 
