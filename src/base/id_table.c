@@ -5,19 +5,12 @@
 #include <string.h>
 
 #include "base/check.h"
-
-/* The queue holds a slot XOR its position: zeroes alone are all slots in order, at no cost. */
-static uint32_t free_get(const struct id_table *t, uint32_t position)
-{
-	return t->free_slots[position] ^ position;
-}
+#include "base/free_list.h"
 
 /* At the end of the queue of so many. */
 static void free_put(struct id_table *t, uint32_t free_count, uint32_t slot)
 {
-	uint32_t position = (t->free_head + free_count) % t->slots_max;
-
-	t->free_slots[position] = slot ^ position;
+	free_list_set(t->free_slots, (t->free_head + free_count) % t->slots_max, slot);
 }
 
 int id_table_init(struct id_table *t, uint32_t slots_max)
@@ -49,7 +42,7 @@ uint32_t id_table_add(struct id_table *t, void *object)
 
 	if (t->used == t->slots_max)
 		return 0;
-	slot = free_get(t, t->free_head);
+	slot = free_list_get(t->free_slots, t->free_head);
 	t->free_head = (t->free_head + 1) % t->slots_max;
 	t->used++;
 	t->objects[slot] = object;
@@ -81,7 +74,7 @@ void id_table_pass_over(struct id_table *t, uint32_t count)
 	uint32_t free_count = t->slots_max - t->used;
 
 	for (count = free_count ? count % free_count : 0; count > 0; count--) {
-		free_put(t, free_count, free_get(t, t->free_head));
+		free_put(t, free_count, free_list_get(t->free_slots, t->free_head));
 		t->free_head = (t->free_head + 1) % t->slots_max;
 	}
 }

@@ -85,8 +85,9 @@ struct mem_publisher;
 
 struct mem_table {
 	struct mem_entry *entries;
-	uint32_t *free; /* stack of free indices, see table.c */
-	void *memory;	/* the allocation that contains entries */
+	/* base/free_list.h: the free indices, from 1 on, in any order; index 0 is never free. */
+	uint32_t *free;
+	void *memory; /* the allocation that contains entries */
 	uint32_t tags_max, free_count;
 	uint32_t by_type[2][3]; /* entries in use: [is valid][type] */
 	uint32_t *by_pd;	/* entries in use, by slot of the protection domain */

@@ -4,22 +4,8 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/free_list.h"
 #include "base/id_table.h"
-
-/*
- * The free indices stand at the front of free[], in any order. A slot holds its value XOR its own
- * position, so the zeroed array is "every index free" and a large table costs nothing until used.
- * One entry is never given out: index 0, because tag 0 names nothing.
- */
-static uint32_t free_get(const struct mem_table *t, uint32_t position)
-{
-	return t->free[position] ^ position;
-}
-
-static void free_set(struct mem_table *t, uint32_t position, uint32_t index)
-{
-	t->free[position] = index ^ position;
-}
 
 int mem_table_init(struct mem_table *t, const struct mem_limits *limits)
 {
@@ -88,8 +74,8 @@ enum weft_reason table_take(struct mem_table *t, enum mem_type type, uint32_t pd
 		return WEFT_R_TABLE_FULL;
 	/* Positions count from 1: position 0 stands for index 0. */
 	position = 1 + (uint32_t)(((draw >> 32) * t->free_count) >> 32);
-	*index = free_get(t, position);
-	free_set(t, position, free_get(t, t->free_count));
+	*index = free_list_get(t->free, position);
+	free_list_set(t->free, position, free_list_get(t->free, t->free_count));
 	t->free_count--;
 	e = &t->entries[*index];
 	CHECK(e->state == MEM_FREE);
@@ -124,7 +110,7 @@ void table_give(struct mem_table *t, uint32_t index)
 	e->instance_given = UINT8_MAX;
 	e->state = MEM_FREE;
 	t->free_count++;
-	free_set(t, t->free_count, index);
+	free_list_set(t->free, t->free_count, index);
 }
 
 void table_set_valid(struct mem_table *t, struct mem_entry *e, bool is_valid)
