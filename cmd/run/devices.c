@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd/cmd.h"
 #include "cmd/run/device_list.h"
@@ -15,8 +16,21 @@ static const char usage[] =
 	"\n"
 	"Lists the RDMA devices that programs see under weft run: two for each network interface that\n"
 	"is up and has an address, of RoCE (roce_) and of iWARP (iw_). Addresses of RoCE have the index\n"
-	"of their GID before them. WEFT_DEVICES=NAME,NAME narrows the list. The exit status is 1 if\n"
-	"there are none.\n";
+	"of their GID before them. Within this host, connections of RoCE go by shared memory: near, as\n"
+	"WEFT_NEAR allows it. WEFT_DEVICES=NAME,NAME narrows the list. The exit status is 1 if there\n"
+	"are none.\n";
+
+/* How connections between programs of this host go. */
+static const char *within_host(const struct device_row *row)
+{
+	const char *wish = getenv("WEFT_NEAR");
+
+	if (strncmp(row->name, "roce_", strlen("roce_")) != 0)
+		return "TCP";
+	if (wish && strcmp(wish, "off") == 0)
+		return "UDP";
+	return wish && strcmp(wish, "packets") == 0 ? "packets" : "near";
+}
 
 /* The addresses of an interface, with spaces between. */
 static void print_addresses(const struct ifaddrs *list, const char *interface)
@@ -46,15 +60,16 @@ static void print_list(const struct device_list *devices)
 	struct ifaddrs *list = NULL;
 
 	(void)getifaddrs(&list); /* without it there are no addresses to show */
-	printf("%-16s %-15s %-14s %-19s %s\n", "device", "interface", "state", "GUID", "addresses");
+	printf("%-16s %-15s %-14s %-19s %-9s %s\n", "device", "interface", "state", "GUID",
+	       "this host", "addresses");
 	for (size_t i = 0; i < devices->count; i++) {
 		const struct device_row *row = &devices->rows[i];
 		unsigned int part[4];
 
 		for (int j = 0; j < 4; j++)
 			part[j] = (unsigned int)(row->guid >> (48 - 16 * j)) & 0xffff;
-		printf("%-16s %-15s %-14s %04x:%04x:%04x:%04x ", row->name, row->interface,
-		       row->state, part[0], part[1], part[2], part[3]);
+		printf("%-16s %-15s %-14s %04x:%04x:%04x:%04x %-9s ", row->name, row->interface,
+		       row->state, part[0], part[1], part[2], part[3], within_host(row));
 		if (row->gids[0])
 			fputs(row->gids, stdout);
 		else

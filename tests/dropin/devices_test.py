@@ -25,12 +25,19 @@ def without_network(*words):
 def test_devices_shows_loopback(_folder):
     done = run(WEFT, "devices")
     expect_equal("status", done.returncode, 0)
-    found = re.search(r"^iw_lo +lo +active +([0-9a-f]{4}:){3}[0-9a-f]{4} +127\.0\.0\.1( ::1)?$",
+    found = re.search(r"^iw_lo +lo +active +([0-9a-f]{4}:){3}[0-9a-f]{4} TCP +127\.0\.0\.1( ::1)?$",
                       done.stdout, re.M)
     expect("loopback in " + done.stdout, found)
-    found = re.search(r"^roce_lo +lo +active +([0-9a-f]{4}:){3}[0-9a-f]{4} +0=127\.0\.0\.1( 1=::1)?$",
+    found = re.search(r"^roce_lo +lo +active +([0-9a-f]{4}:){3}[0-9a-f]{4} near +0=127\.0\.0\.1( 1=::1)?$",
                       done.stdout, re.M)
     expect("its GIDs in " + done.stdout, found)
+
+
+def test_devices_says_how_connections_within_the_host_go(_folder):
+    for wish, way in ("off", "UDP"), ("packets", "packets"), ("on", "near"):
+        rows = [line.split() for line in run(WEFT, "devices", WEFT_NEAR=wish).stdout.splitlines()]
+        ways = {row[0]: row[4] for row in rows if row[0].endswith("_lo")}
+        expect_equal("WEFT_NEAR=" + wish, ways, {"roce_lo": way, "iw_lo": "TCP"})
 
 
 def test_devices_shows_what_programs_see(_folder):
