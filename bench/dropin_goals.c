@@ -17,6 +17,11 @@ static const struct pair_goal goals[] = {
 	  &weft_send_peer, NET_LATENCY, 8, 1.1, true },
 	{ "ib_write_lat", "latency of an 8-byte Write, ib_write_lat", &perftest_write_peer,
 	  &weft_peer, NET_LATENCY, 8, 1.1, true },
+	/* Both ends spin on memory: on two processors, the thread that places waits for them. */
+	{ "ib_write_lat_spin", "ib_write_lat, to ib_send_lat, iWARP", &perftest_write_peer,
+	  &perftest_send_peer, NET_LATENCY, 8, 2.0, true },
+	{ "ib_write_lat_spin", "ib_write_lat, to ib_send_lat, RoCE over UDP",
+	  &perftest_udp_write_peer, &perftest_udp_send_peer, NET_LATENCY, 8, 2.0, true },
 	{ "ib_write_bw", "Write 64 KiB, ib_write_bw", &perftest_write_peer, &weft_peer,
 	  NET_BANDWIDTH, 64 * KIB, 0.9, false },
 	{ "ib_write_bw", "Write 1 MiB, ib_write_bw", &perftest_write_peer, &weft_peer,

@@ -10,9 +10,11 @@
 
 enum { LIST = 64, LONGER = 15 };
 
+enum wire { WIRE_IWARP, WIRE_NEAR, WIRE_UDP }; /* the last two: RoCE */
+
 struct perftest {
 	const char *program;
-	bool is_near; /* on RoCE, between programs of this host */
+	enum wire wire;
 	const char *more[2];
 };
 
@@ -40,15 +42,17 @@ static bool run(struct net_figure *f, const struct net_ask *ask, const struct pe
 		struct other_result *r)
 {
 	char libraries[PATH_MAX + 32];
+	bool is_roce = t->wire != WIRE_IWARP;
 	const char *const settings[] = { libraries,
-					 t->is_near ? "WEFT_DEVICES=roce_lo" : "WEFT_DEVICES=iw_lo",
-					 t->is_near ? "WEFT_NEAR=on" : "WEFT_NEAR=off", NULL };
+					 is_roce ? "WEFT_DEVICES=roce_lo" : "WEFT_DEVICES=iw_lo",
+					 t->wire == WIRE_NEAR ? "WEFT_NEAR=on" : "WEFT_NEAR=off",
+					 NULL };
 	struct other_words w;
 	struct net_ask longer = *ask;
 	uint16_t port = other_free_port();
 	bool is_latency = ask->depth == 1;
 	/* A server of RoCE's manager has no TCP port by which one could tell that it listens. */
-	const char *by = t->is_near ? "-F" : "-R";
+	const char *by = is_roce ? "-F" : "-R";
 
 	libraries_setting(libraries, sizeof(libraries));
 	/* A whole number of lists; the first ones, while it warms up, are to count for little. */
@@ -125,10 +129,10 @@ static bool send_rate(struct net_figure *f, const struct net_ask *ask)
 	return rate(f, ask, &(struct perftest){ .program = "ib_send_bw" });
 }
 
-static bool send_lists(struct net_figure *f, const struct net_ask *ask, bool is_near)
+static bool send_lists(struct net_figure *f, const struct net_ask *ask, enum wire wire)
 {
 	const struct perftest lists = { "ib_send_bw",
-					is_near,
+					wire,
 					{ "--post_list=64", "--recv_post_list=64" } };
 
 	return rate(f, ask, &lists);
@@ -136,29 +140,29 @@ static bool send_lists(struct net_figure *f, const struct net_ask *ask, bool is_
 
 static bool list_rate(struct net_figure *f, const struct net_ask *ask)
 {
-	return send_lists(f, ask, false);
+	return send_lists(f, ask, WIRE_IWARP);
 }
 
 /* ---- Between programs of one host ----------------------------------------------------------- */
 
 static bool near_bandwidth(struct net_figure *f, const struct net_ask *ask)
 {
-	return bandwidth(f, ask, &(struct perftest){ .program = "ib_write_bw", .is_near = true });
+	return bandwidth(f, ask, &(struct perftest){ .program = "ib_write_bw", .wire = WIRE_NEAR });
 }
 
 static bool near_latency(struct net_figure *f, const struct net_ask *ask)
 {
-	return latency(f, ask, &(struct perftest){ .program = "ib_send_lat", .is_near = true });
+	return latency(f, ask, &(struct perftest){ .program = "ib_send_lat", .wire = WIRE_NEAR });
 }
 
 static bool near_write_latency(struct net_figure *f, const struct net_ask *ask)
 {
-	return latency(f, ask, &(struct perftest){ .program = "ib_write_lat", .is_near = true });
+	return latency(f, ask, &(struct perftest){ .program = "ib_write_lat", .wire = WIRE_NEAR });
 }
 
 static bool near_list_rate(struct net_figure *f, const struct net_ask *ask)
 {
-	return send_lists(f, ask, true);
+	return send_lists(f, ask, WIRE_NEAR);
 }
 
 const struct net_peer perftest_near_write_peer = {
@@ -178,6 +182,30 @@ const struct net_peer perftest_near_list_peer = {
 	.name = "perftest_near_list",
 	.title = "perftest Send, near, lists",
 	.rate = near_list_rate,
+};
+
+/* ---- RoCE over UDP -------------------------------------------------------------------------- */
+
+static bool udp_latency(struct net_figure *f, const struct net_ask *ask)
+{
+	return latency(f, ask, &(struct perftest){ .program = "ib_send_lat", .wire = WIRE_UDP });
+}
+
+static bool udp_write_latency(struct net_figure *f, const struct net_ask *ask)
+{
+	return latency(f, ask, &(struct perftest){ .program = "ib_write_lat", .wire = WIRE_UDP });
+}
+
+const struct net_peer perftest_udp_write_peer = {
+	.name = "perftest_udp_write",
+	.title = "perftest Write, RoCE over UDP",
+	.latency = udp_write_latency,
+};
+
+const struct net_peer perftest_udp_send_peer = {
+	.name = "perftest_udp_send",
+	.title = "perftest Send, RoCE over UDP",
+	.latency = udp_latency,
 };
 
 /* ---- RoCE, one Write at a time, with and without loss --------------------------------------- */
