@@ -46,7 +46,7 @@ enum {
 static const struct {
 	struct option option;
 	const char *variable;
-} wishes[] = {
+} settings[] = {
 	{ { "crc", required_argument, NULL, 'c' }, "WEFT_CRC" },
 	{ { "devices", required_argument, NULL, 'd' }, "WEFT_DEVICES" },
 	{ { "faults", required_argument, NULL, 'f' }, "WEFT_FAULTS" },
@@ -58,7 +58,7 @@ static const struct {
 	{ { "trace", required_argument, NULL, 't' }, "WEFT_TRACE" },
 };
 
-enum { WISHES = sizeof(wishes) / sizeof(*wishes) };
+enum { SETTINGS = sizeof(settings) / sizeof(*settings) };
 
 static int misused(const char *what, const char *word)
 {
@@ -70,9 +70,10 @@ static const char *variable(int option)
 {
 	int i = 0;
 
-	while (wishes[i].option.val != option)
+	/* Bound: getopt_long() returns none but these. */
+	while (settings[i].option.val != option)
 		i++;
-	return wishes[i].variable;
+	return settings[i].variable;
 }
 
 /* A plan that cannot be read would be met only when the program opens a device. */
@@ -91,12 +92,12 @@ static bool is_plan(const char *text)
 /* Puts the options into the environment. Returns an exit status, or -1 to go on. */
 static int take_options(int argc, char **argv)
 {
-	struct option options[WISHES + 2] = { { "help", no_argument, NULL, 'h' } };
+	struct option options[SETTINGS + 2] = { { "help", no_argument, NULL, 'h' } };
 	enum weft_policy policy;
 	int option;
 
-	for (int i = 0; i < WISHES; i++)
-		options[1 + i] = wishes[i].option;
+	for (int i = 0; i < SETTINGS; i++)
+		options[1 + i] = settings[i].option;
 	opterr = 0;
 	optind = 1;
 	/* The first word that is no option is the program; what follows is the program's. */

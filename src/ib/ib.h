@@ -81,6 +81,9 @@ struct ib_in {
 	uint16_t run;
 };
 
+/* A run is decoded as its first packet, which then has the payload of all. */
+enum weft_reason ib_in_decode(struct iba_packet *p, const struct ib_in *in);
+
 /* WEFT_OK, or why it was dropped. */
 enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in);
 
@@ -97,8 +100,9 @@ enum {
  * needs a packet contiguous, or as a snapshot, supplies `room`: the packet is copied there.
  */
 struct ib_out {
-	uint8_t *room;	      /* in: for the packet, IBA_PACKET_MAX bytes; NULL: a gather list */
-	uint32_t run_bytes;   /* in: payload of a run; without room IBA_PAYLOAD_MAX at most */
+	/* In: for the packet, IBA_PACKET_MAX bytes, or for a run and its headers. NULL: a list. */
+	uint8_t *room;
+	uint32_t run_bytes;   /* in: payload of a run; 0: no run. Without room: IBA_PAYLOAD_MAX */
 	uint16_t run;	      /* as that of struct ib_in */
 	uint16_t ipv4_id;     /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
 	uint32_t near_number; /* in: the packet must go by this, see struct ib_path */

@@ -144,6 +144,8 @@ static uint32_t factor_of(struct ib_port *port, size_t length)
 {
 	uint32_t *factor = &port->factors[length / 4];
 
+	CHECK(length <= IBA_PACKET_MAX); /* runs come with the word known */
+
 	if (*factor == 0)
 		*factor = iba_icrc_factor((uint32_t)length);
 	return *factor;
@@ -307,7 +309,7 @@ static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct
 		r = WEFT_R_FAULT_INJECTED;
 	if (r == WEFT_OK) {
 		tally_of(port, c->qp)->packets_in += 1 + in->run;
-		tally_of(port, c->qp)->bytes_in += in->length;
+		tally_of(port, c->qp)->bytes_in += iba_run_bytes(p->opcode, in->length, in->run);
 		r = dispatch(c, now_ns, p, in);
 	}
 	if (r == WEFT_OK)
@@ -325,8 +327,7 @@ static bool can_run(const struct iba_packet *p)
 	       (f->kind == IBA_KIND_SEND || f->kind == IBA_KIND_WRITE);
 }
 
-/* A run is decoded as its first packet, which then has the payload of all. */
-static enum weft_reason decode(struct iba_packet *p, const struct ib_in *in)
+enum weft_reason ib_in_decode(struct iba_packet *p, const struct ib_in *in)
 {
 	uint32_t packets = 1 + in->run;
 	size_t own = IBA_ICRC_BYTES;
@@ -351,7 +352,7 @@ static enum weft_reason decode(struct iba_packet *p, const struct ib_in *in)
 enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in)
 {
 	struct iba_packet p = { 0 };
-	enum weft_reason r = decode(&p, in);
+	enum weft_reason r = ib_in_decode(&p, in);
 
 	ib_port_sent(port, now_ns);
 	port->counts.packets_in += 1 + in->run;
@@ -405,6 +406,8 @@ static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 {
+	size_t bytes;
+
 	port->now_ns = now_ns;
 	if (port->mads_out.count > 0 && out->near_number == 0 && gsi_next(port, out)) {
 		port->counts.packets_out++;
@@ -423,9 +426,10 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 		}
 		port->counts.packets_out += 1 + out->run;
 		tally_of(port, c->qp)->packets_out += 1 + out->run;
-		tally_of(port, c->qp)->bytes_out += out->spans.length;
+		bytes = iba_run_bytes(out->spans.spans[0].bytes[0], out->spans.length, out->run);
+		tally_of(port, c->qp)->bytes_out += bytes;
 		if (out->ecn != IB_ECN_NOT)
-			pace_sent(&c->pace, now_ns, out->spans.length);
+			pace_sent(&c->pace, now_ns, bytes);
 		port->burst += 1 + out->run;
 		if (port->burst >= BURST) {
 			port->burst = 0;

@@ -277,9 +277,9 @@ static uint16_t run_of(const struct ib_conn *c, const struct sent *s, const stru
 	const struct requester *q = &c->req;
 	uint32_t i = iba_psn_distance(s->psn, q->psn_send), most, left, room;
 
-	if (out->run_bytes == 0 || c->port->has_near_icrc || q->psn_send != q->psn_sent || i == 0 ||
-	    i + 2 >= s->count || c->service != WEFT_RC || request_is_inline(wqe) ||
-	    is_beyond_credits(c, q->at))
+	if (out->run_bytes == 0 || c->port->has_near_icrc || c->port->cut_after != UINT64_MAX ||
+	    q->psn_send != q->psn_sent || i == 0 || i + 2 >= s->count || c->service != WEFT_RC ||
+	    request_is_inline(wqe))
 		return 0;
 	most = out->run_bytes / c->path.mtu_bytes;
 	left = s->count - 1 - i;
@@ -457,6 +457,12 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		p.run = run_of(c, s, wqe, out);
 		load_init_in(&load, out, p.opcode);
 		r = payload_of(c, wqe, &p, i, &load);
+		if (r == WEFT_R_SPACE_UNMAPPED && p.run > 0) {
+			/* There may never be as many pages at a time. */
+			p.run = 0;
+			load_init_in(&load, out, p.opcode);
+			r = payload_of(c, wqe, &p, i, &load);
+		}
 		if (r != WEFT_OK) {
 			if (c->is_ee || !request_waits(c, wqe, r))
 				source_gone(c, wqe, r);

@@ -447,7 +447,7 @@ static void rx_grow(struct iwarp_stream *s)
 
 	if (rx->ahead < rx->size) {
 		rx->ahead = 2 * rx->ahead < rx->size ? 2 * rx->ahead : rx->size;
-	} else if (!s->buffers && s->state == STREAM_OPEN) {
+	} else if (!s->buffers && !s->terms.takes_markers && s->state == STREAM_OPEN) {
 		s->is_cramped = true;
 		stream_attention(s);
 	}

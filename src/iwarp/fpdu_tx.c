@@ -56,7 +56,7 @@ bool tx_has_room(const struct iwarp_stream *s)
 	const struct tx *tx = &s->tx;
 	uint32_t bytes = FPDU_MAX;
 
-	if (tx->has_message && needs_snapshot(s, &tx->message))
+	if (tx->has_message && s->buffers && needs_snapshot(s, &tx->message))
 		bytes += piece_bytes(s);
 	return tx->count < tx->fpdus_max && tx->used + bytes <= tx->size && tx->ready < TX_BATCH;
 }
@@ -330,7 +330,7 @@ bool tx_cut(struct iwarp_stream *s)
 		.source = (uint8_t)m->source,
 	};
 	is_last = m->offset + f->payload_bytes == m->length;
-	s->is_cramped |= !is_last && needs_snapshot(s, m);
+	s->is_cramped |= !s->buffers && !is_last && needs_snapshot(s, m);
 	encode_header(s, f, is_last);
 	if (f->source != TX_NOTHING && (f->payload_bytes <= TX_COPY_MAX || needs_snapshot(s, m)))
 		r = take_snapshot(s, f);

@@ -15,7 +15,7 @@
  *
  * Memory is named by tags until the moment it is used: spans are valid for one want() and got(), or
  * one have() and sent(), with no call in between. So memory that is deregistered in the meantime is
- * not touched; the stream ends instead (RFC 5042 section 6.2.3).
+ * not touched; the stream ends instead (RFC 5042 section 6.2.3), unless a copy was taken before.
  *
  * Payload is placed as it comes, before its CRC is checked. RFC 5044 section 3 wants it placed only
  * afterwards. Guaranteed is: no byte of a frame that fails its CRC reaches a completion, and the
@@ -59,7 +59,7 @@ void iwarp_destroy(struct iwarp_stream *s);
 
 /*
  * A stream has little memory of its own. While it is busy its owner may lend it buffers, so that it
- * handles more messages per call.
+ * handles more messages per call, and sends answers to Reads with a CRC in large frames.
  */
 struct iwarp_buffers;
 

@@ -47,7 +47,7 @@ enum stream_state {
 
 enum rx_stage {
 	RX_HEADER = 0, /* waits for the header of the next FPDU, or all of a small one */
-	RX_PAYLOAD,    /* payload is received into its destination */
+	RX_PAYLOAD,    /* payload of a large one is placed as it comes */
 	RX_TRAILER     /* waits for pad and CRC */
 };
 

@@ -16,7 +16,7 @@ enum sim_kind_id {
 	SIM_ROCE_UC,
 	SIM_ROCE_RD,
 	SIM_ROCE_CM,
-	SIM_ROCE_UD, /* these two only by name */
+	SIM_ROCE_UD, /* these three only by name */
 	SIM_ROCE_XRC,
 	SIM_ROCE_NEAR,
 	SIM_RIO, /* sim/rio/rio_world.h */

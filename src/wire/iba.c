@@ -151,6 +151,11 @@ bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes)
 		       : p->payload_bytes == (1 + p->run) * mtu_bytes;
 }
 
+size_t iba_run_bytes(uint8_t opcode, size_t length, uint16_t run)
+{
+	return length + run * (size_t)(iba_form(opcode)->header_bytes + IBA_ICRC_BYTES);
+}
+
 static void wr_top_and_24(struct wr *w, uint32_t top, uint32_t low)
 {
 	wr_u32(w, top << 24 | (low & IBA_NUMBER_MAX));

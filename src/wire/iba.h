@@ -195,9 +195,12 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
 
 /*
  * Whether the payload has a legal length for this opcode and path MTU: full in first and middle
- * packets, not empty in a last one.
+ * packets, of which a run has several, not empty in a last one.
  */
 bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes);
+
+/* Bytes of the packets that a run of this length stands for, each with its headers. */
+size_t iba_run_bytes(uint8_t opcode, size_t length, uint16_t run);
 
 /* The destination QP of an undecoded packet; 0 if it is shorter than a BTH. */
 static inline uint32_t iba_dest_qp(const uint8_t *bytes, size_t length)

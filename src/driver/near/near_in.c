@@ -12,7 +12,7 @@
 
 enum {
 	MESSAGES_MAX = 16, /* at a time; epoll reports what is left */
-	TAKES_MAX = 64	   /* packets of one ring before the next one has its turn */
+	TAKES_MAX = 64	   /* records of one ring before the next one has its turn */
 };
 
 /* ---- Connections ---------------------------------------------------------------------------- */
@@ -191,7 +191,7 @@ static bool record_read(struct near *n, struct near_in *i)
 	n->taking = NEAR_RECORD_BYTES + r.bytes;
 	n->taken++;
 	n->counts.packets_in += 1 + n->in.run;
-	n->counts.bytes_in += r.bytes;
+	n->counts.bytes_in += iba_run_bytes(n->in.bytes[0], r.bytes, n->in.run);
 	return true;
 }
 

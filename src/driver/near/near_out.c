@@ -86,7 +86,7 @@ static pid_t process_of(const struct near_out *o)
 /* Payload of a run. A small ring is for many packets, not for a few runs. */
 static uint32_t run_bytes_in(const struct ring *r)
 {
-	enum { LEAST = 16 * 1024, MOST = 32 * 1024 };
+	enum { LEAST = 16 * 1024, MOST = 64 * 1024 };
 	size_t most = ring_record_max(r) - RUN_HEADERS;
 
 	if (most < LEAST)
@@ -297,7 +297,8 @@ static void send_from(struct near_out *o, uint8_t *room, const struct ib_out *ou
 	if (!list_is_linked(&o->touched_link))
 		list_add_tail(&n->touched, &o->touched_link);
 	n->counts.packets_out += 1 + out->run;
-	n->counts.bytes_out += out->spans.length;
+	n->counts.bytes_out += iba_run_bytes(out->spans.spans[0].bytes[0], out->spans.length,
+					     out->run);
 }
 
 enum near_sent near_send(struct near *n, uint64_t now_ns, const struct ib_out *out)

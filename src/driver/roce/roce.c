@@ -98,8 +98,7 @@ static void near_start(struct roce *r)
 		.owner = r->net,
 		.adapter_slot = udp_adapter_slot(r->udp),
 		.mem = is_wish("packets") ? NULL : &r->net->adapter->core.mem,
-		/* Captures and faults know packets. */
-		.takes_runs = !r->faults && !r->net->adapter->observed.recording
+		.takes_runs = !r->net->adapter->core.faults /* which fall on single packets */
 	};
 
 	if (r->near || r->near_tries == 0)

@@ -8,6 +8,7 @@
 #include "driver/roce/cm_id.h"
 #include "driver/roce/roce_faults.h"
 #include "driver/roce/tun.h"
+#include "wire/iba_psn.h"
 
 enum {
 	FETCHES_MAX = 4, /* then the received packets are answered first */
@@ -114,6 +115,34 @@ static struct fetch_result take_fetched(struct roce *r)
 	return c;
 }
 
+/* A capture has the packets of a run one by one. */
+static void record_in(struct roce *r, const struct ib_in *in)
+{
+	struct observed *observed = &r->net->adapter->observed;
+	uint8_t bytes[IBA_PACKET_MAX];
+	struct ib_in one = *in;
+	struct iba_packet p;
+	uint32_t first;
+
+	if (in->run == 0 || ib_in_decode(&p, in) != WEFT_OK) {
+		record_packet_in(observed, in);
+		return;
+	}
+	first = p.psn;
+	one.bytes = bytes;
+	one.run = 0;
+	p.payload_bytes /= 1 + (uint32_t)in->run;
+	for (uint32_t i = 0; i <= in->run; i++) {
+		uint32_t at;
+
+		p.psn = iba_psn_add(first, i);
+		at = iba_encode(&p, bytes);
+		memcpy(bytes + at, p.payload + i * p.payload_bytes, p.payload_bytes);
+		one.length = at + p.payload_bytes + IBA_ICRC_BYTES;
+		record_packet_in(observed, &one);
+	}
+}
+
 bool roce_input_near(struct roce *r)
 {
 	bool is_recorded = r->net->adapter->observed.recording;
@@ -125,7 +154,7 @@ bool roce_input_near(struct roce *r)
 	for (; in; in = count < NEAR_MAX ? near_next(r->near) : NULL) {
 		count++;
 		if (is_recorded)
-			record_packet_in(&r->net->adapter->observed, in);
+			record_in(r, in);
 		if (r->faults)
 			roce_faults_take(r, in);
 		else
@@ -336,6 +365,7 @@ static void copy_flat(struct roce_rest *rest, uint32_t n, const struct ib_out *f
 	to->ipv4_id = from->ipv4_id;
 	to->ecn = from->ecn;
 	to->has_icrc = from->has_icrc;
+	to->run = from->run;
 	to->path = &rest->paths[n];
 	for (uint32_t i = 0; i < from->spans.count; i++) {
 		memcpy(rest->bytes[n] + at, from->spans.spans[i].bytes,

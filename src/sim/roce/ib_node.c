@@ -60,11 +60,11 @@ void ib_node_put(struct sim_datagram *pipe, const struct ib_out *out)
 	}
 	bytes[1] = (uint8_t)(out->path->from.port >> 8);
 	bytes[2] = (uint8_t)out->path->from.port;
+	CHECK(at + out->spans.length <= sizeof(bytes));
 	for (uint32_t i = 0; i < out->spans.count; i++) {
 		memcpy(bytes + at, out->spans.spans[i].bytes, out->spans.spans[i].length);
 		at += out->spans.spans[i].length;
 	}
-	CHECK(at <= sizeof(bytes));
 	sim_datagram_send(pipe, bytes, at);
 }
 
@@ -109,7 +109,7 @@ static void take(struct ib_node *n, const struct ib_node *from, const uint8_t *b
 	uint8_t group;
 
 	if (bytes[0] >> 1 == IB_NODE_IS_RUN) {
-		/* Shared memory changes no bits: what it was is known, or it is lost. */
+		/* The count is there twice: if they differ, it was corrupted on its way. */
 		if (in.length < IB_NODE_RUN || in.bytes[0] != in.bytes[1])
 			return;
 		in.run = in.bytes[0];

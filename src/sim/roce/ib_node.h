@@ -11,7 +11,7 @@
 
 enum {
 	IB_NODE_HEAD = 3, /* ahead of a packet: which IP, which group, and the port it came from */
-	IB_NODE_RUN = 2,  /* behind that: a run, twice */
+	IB_NODE_RUN = 2,  /* behind that: the count of a run, twice */
 	IB_NODE_BYTES_MAX = IBA_PACKET_MAX + IB_NODE_HEAD + IB_NODE_RUN,
 	IB_NODE_GROUPS_MAX = 126,
 	IB_NODE_IS_RUN = 127 /* instead of a group */

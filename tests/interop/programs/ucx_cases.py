@@ -15,7 +15,8 @@ from runner import Case, Side
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOT = ["ERROR", "WARN", "(?i)wrong", "(?i)fatal"]
-ROW = r"^ +%d +\d+\.\d+ +\d+\.\d+ "  # of results: iterations, then figures
+# Of results: iterations, then figures. The average of a last interval without iterations is inf.
+ROW = r"^ +%d +\d+\.\d+ +(?:\d+\.\d+|inf) "
 
 
 def env_of(transport, device="roce_lo", gid=None):
