@@ -142,6 +142,57 @@ TEST(test_rc_02_no_runs_where_packets_have_an_icrc)
 	bed_close(b);
 }
 
+enum { AT = 0x10000, PAGE = 4096 };
+
+/*
+ * VMM-09: a program with one frame for two pages. A run that begins on one page and ends on the
+ * other would wait for ever; packet by packet all goes.
+ */
+TEST(test_vmm_09_run_does_not_wait_for_pages_of_later_packets)
+{
+	static _Alignas(PAGE) uint8_t frame[PAGE];
+	const struct weft_space_options so = { .memory = frame,
+					       .size_bytes = PAGE,
+					       .mappings_max = 2,
+					       .is_virtual = true,
+					       .has_pager = true };
+	struct ib_bed *b = open_with(bed_config());
+	const struct mem_owner owner = pd_owner(b->pd);
+	struct weft_region_options ro = { .addr = AT,
+					  .length = 2 * PAGE,
+					  .rights = WEFT_LOCAL_READ };
+	struct weft_sge sge = { .addr = AT + PAGE - 2 * MTU, .length = LONG };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_WRITE, .sges = &sge, .sge_count = 1 };
+	struct weft_event event;
+	uint32_t posted;
+
+	MUST(space_create(&b->adapter, &so, &ro.space));
+	MUST(mem_space_map(ro.space, AT, PAGE, 0));
+	MUST(mem_space_map(ro.space, AT + PAGE, PAGE, WEFT_REAL_NONE));
+	MUST(mem_region_register(&b->adapter.mem, &owner, &ro, &sge.tag));
+	MUST(qp_post_send(b->qp, &wr, 1, &posted));
+	b->posted++;
+	bed_run(b);
+	EXPECT_EQ(bed_expect(b, IBA_WRITE_FIRST, psn(0))->p.run, 0);
+	EXPECT_EQ(bed_expect(b, IBA_WRITE_MIDDLE, psn(1))->p.run, 0);
+	bed_silent(b);
+	do
+		REQUIRE(event_pop(&b->adapter.events, &event));
+	while (event.kind != WEFT_EVENT_FAULT);
+	EXPECT_EQ(event.addr, AT + PAGE);
+	MUST(mem_space_move(ro.space, AT, WEFT_REAL_NONE));
+	MUST(mem_space_move(ro.space, AT + PAGE, 0));
+	adapter_memory_changed(&b->adapter);
+	bed_run(b);
+	EXPECT_EQ(bed_expect(b, IBA_WRITE_MIDDLE, psn(2))->p.run, 4);
+	EXPECT_EQ(bed_expect(b, IBA_WRITE_LAST, psn(7))->p.run, 0);
+	MUST(ack(b, 7));
+	bed_completed(b, 0, WEFT_SUCCESS);
+	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, sge.tag));
+	MUST(space_destroy(ro.space));
+	bed_close(b);
+}
+
 /* ---- In ------------------------------------------------------------------------------------- */
 
 static struct iba_packet run(enum iba_op op, uint32_t n, uint16_t more)
