@@ -4,8 +4,9 @@
 
 weft perf runs under callgrind, once as the sender and once as the receiver, against a native peer:
 the end under callgrind is the slower one, so it never waits for the other. A short run and a longer
-one are compared, so that what a program does once does not count. A budget that is exceeded is
-marked, and the exit status is 1.
+one are compared, so that what a program does once does not count. The budget is of weft's own
+instructions, without those of libc and of the program; where it is exceeded that is said, and the exit
+status is 1. Valgrind counts an instruction that copies many bytes (rep movsb) once for each of them.
 """
 import collections
 import json
@@ -19,20 +20,21 @@ import time
 
 PATIENCE_S = 120
 SHORT, LONG = "0.3", "1.5"
+OTHERS, PROGRAM = "libc and others", "the program"
 
 # What is measured: words for weft perf at both ends, for the sender alone, its environment, and the
-# most instructions that a message may take of the sender and of the receiver.
+# most instructions of its own that a message may take of the sender and of the receiver.
 Case = collections.namedtuple("Case", "name both sender env budget")
 SMALL = ["--op", "send", "--size", "64"]
 LARGE = ["--op", "write", "--size", "64k"]
 NEAR, UDP = {"WEFT_NEAR": "on"}, {"WEFT_NEAR": "off"}
 CASES = [
-    Case("near, Send of 64 bytes", ["--roce"], SMALL, NEAR, (0, 0)),
-    Case("near, Write of 64 KiB", ["--roce"], LARGE, NEAR, (0, 0)),
-    Case("RoCE by UDP, Send of 64 bytes", ["--roce"], SMALL, UDP, (0, 0)),
-    Case("RoCE by UDP, Write of 64 KiB", ["--roce"], LARGE, UDP, (0, 0)),
-    Case("iWARP, Send of 64 bytes", [], SMALL, {}, (0, 0)),
-    Case("iWARP, Write of 64 KiB", [], LARGE, {}, (0, 0)),
+    Case("near, Send of 64 bytes", ["--roce"], SMALL, NEAR, (2600, 2200)),
+    Case("near, Write of 64 KiB", ["--roce"], LARGE, NEAR, (8500, 5000)),
+    Case("RoCE by UDP, Send of 64 bytes", ["--roce"], SMALL, UDP, (2500, 2400)),
+    Case("RoCE by UDP, Write of 64 KiB", ["--roce"], LARGE, UDP, (36000, 29000)),
+    Case("iWARP, Send of 64 bytes", [], SMALL, {}, (1600, 1700)),
+    Case("iWARP, Write of 64 KiB", [], LARGE, {}, (6000, 6500)),
 ]
 
 
@@ -40,10 +42,10 @@ def room(path):
     """The room of a source file, or where else the code is from."""
     found = re.search(r"/(src|cmd)/([\w/]+?)/?[^/]*\.[ch]$", path)
     if not found:
-        return "libc and others"
+        return OTHERS
     parts = found[2].split("/")
     if found[1] == "cmd":
-        return "the program"
+        return PROGRAM
     return "/".join(parts[:2] if parts[0] == "driver" else parts[:1])
 
 
@@ -116,6 +118,8 @@ def per_message(weft, case, is_sender, folder):
     """By room, of one message."""
     few, before = run(weft, case, SHORT, is_sender, folder)
     many, after = run(weft, case, LONG, is_sender, folder)
+    if many <= few:
+        sys.exit("%s: the machine is too busy: no more messages in a longer time" % case.name)
     return {r: [(after[r][i] - before[r][i]) / (many - few) for i in (0, 1)] for r in after}
 
 
@@ -132,17 +136,21 @@ def total(rooms, end):
     return [sum(of[end][i] for _, of in rooms) for i in (0, 1)]
 
 
+def excess(case, rooms):
+    """Whether the sender, and the receiver, is over its budget."""
+    own = [(r, of) for r, of in rooms if r not in (OTHERS, PROGRAM)]
+    return [total(own, end)[0] > case.budget[end] for end in (0, 1)]
+
+
 def show(case, rooms):
-    """True: within the budget."""
     print("%-32s %12s %9s %12s %9s" % (case.name, "sender", "misses", "receiver", "misses"))
     for r, (sender, receiver) in rooms:
         print("  %-30s %12.0f %9.1f %12.0f %9.1f" % (r, *sender, *receiver))
     sums = [total(rooms, 0), total(rooms, 1)]
     print("  %-30s %12.0f %9.1f %12.0f %9.1f" % ("all", *sums[0], *sums[1]))
-    over = [sums[i][0] > case.budget[i] for i in (0, 1)]
-    print("  %-30s %12d%s %20d%s\n" % ("budget", case.budget[0], " OVER" if over[0] else "",
-                                       case.budget[1], " OVER" if over[1] else ""))
-    return not any(over)
+    over = [" OVER" if is_over else "" for is_over in excess(case, rooms)]
+    print("  %-30s %12d %-9s %12d%s\n" % ("budget, of weft's own", case.budget[0], over[0],
+                                          case.budget[1], over[1]))
 
 
 def main():
@@ -158,7 +166,8 @@ def main():
             print(json.dumps({"part": "budget", "case": case.name, "budget": case.budget,
                               "rooms": {r: {"sender": s, "receiver": e} for r, (s, e) in rooms}}))
         else:
-            is_good &= show(case, rooms)
+            show(case, rooms)
+        is_good &= not any(excess(case, rooms))
     sys.exit(0 if is_good else 1)
 
 
