@@ -231,6 +231,8 @@ static void run(struct rig *rig)
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
+enum { IS_RUN = 0x80 }; /* of how a packet comes */
+
 static void put(struct rig *rig, uint8_t *bytes, size_t length, uint8_t how)
 {
 	struct ib_in in = { .bytes = bytes,
@@ -244,6 +246,10 @@ static void put(struct rig *rig, uint8_t *bytes, size_t length, uint8_t how)
 					.to = &in.to,
 					.ipv4_fragment = IBA_IPV4_DF };
 
+	if (how & IS_RUN) { /* of two packets, by shared memory */
+		in.run = 1;
+		in.is_ipv4_word_known = true;
+	}
 	in.from.port = 0xc999;
 	in.to.port = IBA_UDP_PORT;
 	if ((how & 0x18) == 0x18 && length >= IBA_BTH_BYTES)
@@ -307,7 +313,7 @@ static void put_packet(struct rig *rig, struct input *in)
 	if (who & 0x08)
 		p.dest_qp = who & 0x40 ? IBA_QPN_GSI : IBA_QPN_MULTICAST;
 	if (what & 0x80)
-		payload = MTU;
+		payload = how & IS_RUN ? 2 * MTU : MTU;
 	if (!(iba_form(p.opcode)->traits & IBA_PAYLOAD))
 		payload = 0;
 	p.pad = iba_pad(payload);
