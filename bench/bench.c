@@ -43,7 +43,8 @@ static void usage(FILE *to)
 		"  --json   one object a line instead of the table\n"
 		"  --help   this text\n"
 		"\n"
-		"The part rio of ./dev bench is bench/rio_bench.py.\n");
+		"The parts rio and budget of ./dev bench are bench/rio_bench.py and "
+		"bench/budget.py.\n");
 }
 
 static void progress(const struct subject *s)

@@ -10,6 +10,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/run/device_list.h"
+#include "driver/observe/observe.h"
 
 static const char usage[] =
 	"usage: weft devices\n"
@@ -23,7 +24,7 @@ static const char usage[] =
 /* How connections between programs of this host go. */
 static const char *within_host(const struct device_row *row)
 {
-	const char *wish = getenv("WEFT_NEAR");
+	const char *wish = observe_wish("WEFT_NEAR");
 
 	if (strncmp(row->name, "roce_", strlen("roce_")) != 0)
 		return "TCP";

@@ -259,12 +259,14 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 		uint8_t *slot = (uint8_t *)(uintptr_t)wqe_inline(wqe) + i * c->path.mtu_bytes;
 
 		load->count = 1;
-		load->is_copied = load->copy;
-		if (load->copy)
-			memcpy(load->copy, slot, bytes);
-		load->spans[0] = (struct mem_span){ .bytes = load->copy ? load->copy : slot,
-						    .length = bytes };
-		return load->copy || hold(c, load) ? WEFT_OK : WEFT_R_MEMORY_GONE;
+		if (!load->copy) {
+			load->spans[0] = (struct mem_span){ .bytes = slot, .length = bytes };
+			return hold(c, load) ? WEFT_OK : WEFT_R_MEMORY_GONE;
+		}
+		memcpy(load->copy, slot, bytes);
+		load->spans[0] = (struct mem_span){ .bytes = load->copy, .length = bytes };
+		load->is_copied = true;
+		return WEFT_OK;
 	}
 	CHECK(request_block(c, wqe, i, &block));
 	return request_gather(c, &block, bytes, load);

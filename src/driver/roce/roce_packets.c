@@ -122,6 +122,7 @@ static void record_in(struct roce *r, const struct ib_in *in)
 	uint8_t bytes[IBA_PACKET_MAX];
 	struct ib_in one = *in;
 	struct iba_packet p;
+	bool is_ack_requested;
 	uint32_t first;
 
 	if (in->run == 0 || ib_in_decode(&p, in) != WEFT_OK) {
@@ -129,6 +130,7 @@ static void record_in(struct roce *r, const struct ib_in *in)
 		return;
 	}
 	first = p.psn;
+	is_ack_requested = p.is_ack_requested;
 	one.bytes = bytes;
 	one.run = 0;
 	p.payload_bytes /= 1 + (uint32_t)in->run;
@@ -136,9 +138,12 @@ static void record_in(struct roce *r, const struct ib_in *in)
 		uint32_t at;
 
 		p.psn = iba_psn_add(first, i);
+		p.is_ack_requested = is_ack_requested && i == in->run; /* it is behind all */
 		at = iba_encode(&p, bytes);
 		memcpy(bytes + at, p.payload + i * p.payload_bytes, p.payload_bytes);
-		one.length = at + p.payload_bytes + IBA_ICRC_BYTES;
+		at += p.payload_bytes;
+		memset(bytes + at, 0, IBA_ICRC_BYTES);
+		one.length = at + IBA_ICRC_BYTES;
 		record_packet_in(observed, &one);
 	}
 }

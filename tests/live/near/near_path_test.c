@@ -15,6 +15,7 @@
 #include "live/near/near_world.h"
 #include "unit/driver/capture_fixture.h"
 #include "wire/iba.h"
+#include "wire/iba_psn.h"
 
 /* A Write, a Read, an atomic and a Send with all their bytes. */
 static void expect_traffic(struct node *from, struct node *to)
@@ -67,6 +68,25 @@ TEST(test_near_is_the_path_between_adapters_of_a_host)
 	end_close(&b);
 }
 
+/* Every middle or last packet of a Write has the PSN behind that of the packet before it. */
+static bool are_numbered(const struct reading *capture)
+{
+	uint32_t next = 0;
+
+	for (size_t k = 0; k < capture->count; k++) {
+		const struct packet *at = &capture->packets[k];
+		struct iba_packet p;
+
+		if (at->is_outgoing || iba_decode(&p, at->payload, at->payload_bytes) != WEFT_OK ||
+		    iba_form(p.opcode)->kind != IBA_KIND_WRITE)
+			continue;
+		if (!(iba_form(p.opcode)->traits & IBA_FIRST) && p.psn != next)
+			return false;
+		next = iba_psn_add(p.psn, 1);
+	}
+	return next != 0;
+}
+
 /* Also one that begins later than the connection, whose sender knows nothing of it. */
 TEST(test_near_capture_has_the_packets_of_runs)
 {
@@ -90,6 +110,7 @@ TEST(test_near_capture_has_the_packets_of_runs)
 		  n.packets_in + n.packets_out - before.packets_in - before.packets_out);
 	for (size_t k = 0; k < capture.count; k++)
 		EXPECT(capture.packets[k].payload_bytes <= IBA_PACKET_MAX);
+	EXPECT(are_numbered(&capture));
 	reading_close(&capture);
 }
 
