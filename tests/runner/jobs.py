@@ -7,6 +7,7 @@ import subprocess
 import time
 
 NICE_OF_BUILDS = 19
+STALL_MAX_S = 1200
 RESULT = re.compile(r"^(?:ok|not ok|skip) ([^\s:]+)", re.M)
 
 
@@ -15,21 +16,31 @@ def wanted_by_each_processor():
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
+def stalled_by_disk_s():
+    """Seconds since the machine started in which a process waited for its disk; 0 if none counts them."""
+    try:
+        with open("/proc/pressure/io") as pressure:
+            return int(re.search(r"^some .*total=(\d+)", pressure.read(), re.M)[1]) / 1e6
+    except OSError:
+        return 0.0
+
+
 class Job:
     """One command. Its output goes to the files PATH.out and PATH.err."""
 
     def __init__(self, name, command, path, **how):
         self.name, self.command, self.path = name, command, path
         self.env, self.cwd = how.get("env"), how.get("cwd")
-        self.limit_s = how.get("limit_s")  # on a machine that runs nothing else
+        self.limit_s = how.get("limit_s")  # on a machine that runs nothing else, and whose disk is fast
         self.is_nice = how.get("is_nice", False)
-        self.process, self.status, self.started = None, None, None
+        self.process, self.status = None, None
+        self.started, self.stalled_before_s = None, 0.0
         self.wall_s, self.cpu_s, self.is_late = 0.0, 0.0, False
         self.seen, self.moments = 0, []  # of its output: (how much of it there was, when)
 
     def start(self):
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        self.started = time.monotonic()
+        self.started, self.stalled_before_s = time.monotonic(), stalled_by_disk_s()
         # A group of its own, so that all it starts can be ended. (A session of its own would make
         # the kernel weigh it against the others as if no process were nice.)
         with open(self.path + ".out", "wb") as out, open(self.path + ".err", "wb") as err:
@@ -49,11 +60,16 @@ class Job:
         if pid:
             self.note_end(status, usage)
             return True
-        if self.limit_s and self.wall_s > self.limit_s * wanted_by_each_processor():
+        if self.limit_s and self.wall_s > self.allowed_s():
             self.is_late = True
             self.kill()
             return True
         return False
+
+    def allowed_s(self):
+        """The limit on this machine, busy as it is. What the disk kept waiting is not counted."""
+        stalled_s = stalled_by_disk_s() - self.stalled_before_s
+        return self.limit_s * wanted_by_each_processor() + min(stalled_s, STALL_MAX_S)
 
     def note_end(self, status, usage):
         self.status = os.waitstatus_to_exitcode(status)

@@ -101,6 +101,21 @@ def test_a_limit_grows_with_what_wants_the_processors(folder):
     expect_equal("late, status", (job.is_late, job.status), (False, 0))
 
 
+def test_a_limit_grows_by_what_the_disk_kept_waiting(folder):
+    jobs.wanted_by_each_processor = lambda: 1
+    stalls = iter((50.0, 50.0))  # when it started, and when it was first asked whether it is late
+    jobs.stalled_by_disk_s = lambda: next(stalls, 60.0)
+    job = shell(folder, "a", "sleep 1000", limit_s=0.001)
+    job.start()
+    time.sleep(0.002)
+    expect_equal("allowed", job.allowed_s(), 0.001)
+    expect_equal("done", job.is_done(), False)
+    jobs.stalled_by_disk_s = lambda: 50.0
+    while not job.is_done():
+        pass
+    expect("late", job.is_late)
+
+
 def test_results_of_a_script_have_the_time_at_which_they_came(folder):
     job = shell(folder, "a", "echo ok one; read wait <%s; echo skip two: why" % (folder + "/pipe"))
     os.mkfifo(folder + "/pipe")

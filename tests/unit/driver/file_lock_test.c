@@ -149,6 +149,7 @@ static void play(const char *engine)
 	uint8_t bytes[BLOCK];
 	struct store_run run;
 	struct device *d;
+	uint64_t begin_ms;
 	pid_t pid, thawer;
 
 	frozen = open(disk, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -163,8 +164,9 @@ static void play(const char *engine)
 	REQUIRE(read(ready[0], bytes, 1) == 1);
 	REQUIRE(ioctl(frozen, FIFREEZE, 0) == 0);
 	REQUIRE(write(go[1], "x", 1) == 1);
+	begin_ms = store_run_clock();
 	while (!is_stuck(pid))
-		REQUIRE(waitpid(pid, &status, WNOHANG) == 0);
+		REQUIRE(waitpid(pid, &status, WNOHANG) == 0 && store_run_may_wait(begin_ms));
 	REQUIRE(kill(pid, SIGKILL) == 0);
 	/* It is dead for its user, and its write is on the way. */
 	REQUIRE(device_open(text, &d, &why) == WEFT_R_STORE_IN_USE);

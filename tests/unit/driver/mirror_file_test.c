@@ -12,7 +12,7 @@
 #include "unit/driver/store_run.h"
 #include "unit/store/mirror_look.h"
 
-enum { BLOCK = 512, SIZE = 64 * 1024, WAIT_STEPS = 100000 };
+enum { BLOCK = 512, SIZE = 64 * 1024 };
 
 static char folder[64];
 
@@ -87,9 +87,13 @@ static int get_one_value(struct store_run *run, uint64_t block)
 /* Until no member is behind. */
 static void copied(struct store_run *run)
 {
-	for (int i = 0; i < WAIT_STEPS && mirror_out(run->store); i++)
+	uint64_t begin_ms = store_run_clock();
+
+	while (mirror_out(run->store) != 0) {
+		REQUIRE(store_run_may_wait(begin_ms));
 		(void)get(run, 0);
-	REQUIRE(mirror_out(run->store) == 0);
+		store_run_pass_time(run);
+	}
 }
 
 /* What a member itself has. */
@@ -139,6 +143,7 @@ TEST(test_mirror_of_files_killed_between_its_writes_reads_one_value)
 	struct store_run run;
 	struct device *d;
 	int ends[2], status, value;
+	uint64_t begin_ms;
 	char byte;
 	pid_t pid;
 
@@ -163,8 +168,12 @@ TEST(test_mirror_of_files_killed_between_its_writes_reads_one_value)
 	EXPECT_EQ(member_byte("b", 0), 1);
 	d = opened(plain, &run);
 	value = get_one_value(&run, 0);
-	while (!mirror_is_equal(run.store))
+	begin_ms = store_run_clock();
+	while (!mirror_is_equal(run.store)) {
+		REQUIRE(store_run_may_wait(begin_ms));
 		EXPECT_EQ(get(&run, 0), value);
+		store_run_pass_time(&run);
+	}
 	device_close(d);
 	EXPECT_EQ(member_byte("a", 0), value);
 	EXPECT_EQ(member_byte("b", 0), value);

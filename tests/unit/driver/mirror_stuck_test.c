@@ -93,6 +93,7 @@ static void write_until_complete(struct store_run *run, uint8_t block[BLOCK])
 	while (mirror_out(run->store) != 0) {
 		REQUIRE(store_run_may_wait(begin_ms));
 		REQUIRE(store_run_op(run, STORE_WRITE, 0, block, BLOCK) == WEFT_OK);
+		store_run_pass_time(run);
 	}
 }
 

@@ -14,6 +14,7 @@ enum {
 	LENGTH_MAX = 24, /* blocks */
 	SPANS = 6,
 	STEPS = 1500,
+	STEPS_ON_DISK = 400, /* a mirror syncs its marks for most writes */
 	SEEDS = 3,
 };
 
@@ -40,6 +41,7 @@ struct model {
 	uint32_t readers[BLOCKS_MAX];
 	bool is_written[BLOCKS_MAX]; /* by a request that is under way */
 	bool may_fail;
+	bool is_on_disk; /* a sync may take as long as a thousand other requests: draw few */
 	uint32_t failures;
 	struct slot slots[DEPTH];
 };
@@ -118,6 +120,11 @@ static void fill(struct model *m, struct slot *s)
 	}
 }
 
+static bool may_sync(struct model *m)
+{
+	return !m->is_on_disk || prng_below(&m->prng, 16) == 0;
+}
+
 static struct store_request draw(struct model *m)
 {
 	static const enum store_op ops[] = { STORE_READ,  STORE_READ,	      STORE_WRITE,
@@ -127,12 +134,15 @@ static struct store_request draw(struct model *m)
 	uint32_t count = 1 + prng_below(&m->prng, LENGTH_MAX);
 	uint32_t first = prng_below(&m->prng, m->blocks - count + 1);
 
-	if (r.op == STORE_FLUSH)
+	if (r.op == STORE_FLUSH) {
+		if (!may_sync(m))
+			r.op = STORE_OP_COUNT;
 		return r;
+	}
 	r.offset = (uint64_t)first * m->block;
 	r.length = (uint64_t)count * m->block;
 	if (r.op == STORE_WRITE || r.op == STORE_WRITE_ZEROES)
-		r.flags = prng_below(&m->prng, 4) == 0 ? STORE_FUA : 0;
+		r.flags = prng_below(&m->prng, 4) == 0 && may_sync(m) ? STORE_FUA : 0;
 	if (!is_free(m, first, count, r.op != STORE_READ))
 		r.op = STORE_OP_COUNT;
 	return r;
@@ -225,7 +235,9 @@ static void end(struct model *m)
 
 static void play(struct model *m, uint32_t depth)
 {
-	for (int step = 0; step < STEPS; step++) {
+	int steps = m->is_on_disk ? STEPS_ON_DISK : STEPS;
+
+	for (int step = 0; step < steps; step++) {
 		if (m->run.store->under_way < depth && prng_below(&m->prng, 8) > 0)
 			begin(m);
 		else if (m->run.store->under_way > 0)
@@ -245,7 +257,7 @@ static void check_all(struct model *m)
 	free(all);
 }
 
-/* The text may have one %s, for the folder of files, several times. */
+/* Each @ of the text stands for a folder. Files in it, on a disk, are kept from seed to seed. */
 static void play_tree(const char *format, bool may_fail, bool is_kept)
 {
 	static const uint32_t depths[SEEDS] = { 1, 8, DEPTH };
@@ -270,6 +282,7 @@ static void play_tree(const char *format, bool may_fail, bool is_kept)
 			model_init(&m, d, (uint64_t)i + 1);
 		m.run = (struct store_run){ device_store(d), device_descriptor(d), m.run.now_ns };
 		m.may_fail = may_fail;
+		m.is_on_disk = is_kept;
 		play(&m, depths[i]);
 		REQUIRE((m.failures > 0) == may_fail);
 		if (!may_fail)

@@ -14,22 +14,39 @@
 
 enum { PATIENCE_MS = 60000 };
 
+void store_run_pass_time(struct store_run *run)
+{
+	if (store_due(run->store) == STORE_NEVER)
+		return;
+	run->now_ns = store_due(run->store);
+	store_expire(run->store, run->now_ns);
+}
+
+/* Waits for the files below, then for time, which is virtual: it passes when they have nothing done
+ * in a millisecond. */
+static void wait_or_pass_time(struct store_run *run)
+{
+	uint64_t due_ns = store_due(run->store);
+	struct pollfd p = { .fd = run->fd, .events = POLLIN };
+
+	REQUIRE(run->fd >= 0 || due_ns != STORE_NEVER);
+	if (run->fd >= 0 && poll(&p, 1, due_ns == STORE_NEVER ? PATIENCE_MS : 1) == 1)
+		return;
+	REQUIRE(due_ns != STORE_NEVER);
+	store_run_pass_time(run);
+}
+
 struct store_request *store_run_wait(struct store_run *run)
 {
+	uint64_t begin_ms = store_run_clock();
+
 	for (;;) {
 		struct store_request *r = store_next_done(run->store, run->now_ns);
-		struct pollfd p = { .fd = run->fd, .events = POLLIN };
 
 		if (r)
 			return r;
-		REQUIRE(run->store->under_way > 0);
-		if (store_due(run->store) != STORE_NEVER) {
-			run->now_ns = store_due(run->store);
-			store_expire(run->store, run->now_ns);
-			continue;
-		}
-		REQUIRE(run->fd >= 0);
-		REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+		REQUIRE(run->store->under_way > 0 && store_run_may_wait(begin_ms));
+		wait_or_pass_time(run);
 	}
 }
 

@@ -13,6 +13,9 @@ struct store_run {
 /* Waits for a request that is done. Something is under way. */
 struct store_request *store_run_wait(struct store_run *run);
 
+/* Goes to what is due by time, if something is. A request that is done at once takes no time. */
+void store_run_pass_time(struct store_run *run);
+
 /* Does its descriptor say that something may be done? */
 bool store_run_is_readable(const struct store_run *run);
 
