@@ -24,13 +24,15 @@ static const char usage[] =
 /* How connections between programs of this host go. */
 static const char *within_host(const struct device_row *row)
 {
-	const char *wish = observe_wish("WEFT_NEAR");
+	static const char *const words[] = {
+		[NEAR_WISH_ON] = "near", [NEAR_WISH_OFF] = "UDP", [NEAR_WISH_PACKETS] = "packets"
+	};
+	const char *name = observe_wish("WEFT_NEAR");
+	enum near_wish wish = NEAR_WISH_ON;
 
-	if (strncmp(row->name, "roce_", strlen("roce_")) != 0)
-		return "TCP";
-	if (wish && strcmp(wish, "off") == 0)
-		return "UDP";
-	return wish && strcmp(wish, "packets") == 0 ? "packets" : "near";
+	if (name)
+		(void)near_named(name, &wish);
+	return strncmp(row->name, "roce_", strlen("roce_")) != 0 ? "TCP" : words[wish];
 }
 
 /* The addresses of an interface, with spaces between. */

@@ -229,11 +229,31 @@ static void look_at_serving(struct doctor *d)
 
 	if (!name)
 		return;
-	if (!serve_named(name, &is_served))
+	if (!switch_named(name, &is_served))
 		doctor_say(d, DOCTOR_WARN, "serve", "WEFT_SERVE=%s: %s", name, serve_unknown);
 	else if (is_served)
 		doctor_say(d, DOCTOR_WARN, "serve",
 			   "WEFT_SERVE=on is set: every program keeps a processor busy");
+}
+
+static void look_at_transports(struct doctor *d)
+{
+	const char *crc = observe_wish("WEFT_CRC"), *near = observe_wish("WEFT_NEAR");
+	enum near_wish wish = NEAR_WISH_ON;
+	bool is_on = true;
+
+	if (crc && !switch_named(crc, &is_on))
+		doctor_say(d, DOCTOR_WARN, "crc", "WEFT_CRC=%s: %s", crc, crc_unknown);
+	else if (!is_on)
+		doctor_say(d, DOCTOR_WARN, "crc",
+			   "WEFT_CRC=off is set: iWARP connections agree to no CRC if the other "
+			   "end does too");
+	if (near && !near_named(near, &wish))
+		doctor_say(d, DOCTOR_WARN, "near", "WEFT_NEAR=%s: %s", near, near_unknown);
+	else if (wish == NEAR_WISH_OFF)
+		doctor_say(d, DOCTOR_WARN, "near",
+			   "WEFT_NEAR=off is set: programs of this host reach each other by UDP, "
+			   "which is slower");
 }
 
 void doctor_machine(struct doctor *d)
@@ -248,4 +268,5 @@ void doctor_machine(struct doctor *d)
 	look_at_log(d);
 	look_at_policy(d);
 	look_at_serving(d);
+	look_at_transports(d);
 }

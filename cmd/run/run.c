@@ -94,6 +94,8 @@ static int take_options(int argc, char **argv)
 {
 	struct option options[SETTINGS + 2] = { { "help", no_argument, NULL, 'h' } };
 	enum weft_policy policy;
+	enum near_wish near;
+	bool is_on;
 	int option;
 
 	for (int i = 0; i < SETTINGS; i++)
@@ -112,10 +114,9 @@ static int take_options(int argc, char **argv)
 			return misused("there is no option ", argv[optind - 1]);
 		if (option == 'l' && log_level_named(optarg) == LOG_UNSET)
 			return misused("--log takes off, error or info, not ", optarg);
-		if (option == 'c' && strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0)
+		if (option == 'c' && !switch_named(optarg, &is_on))
 			return misused("--crc takes on or off, not ", optarg);
-		if (option == 'n' && strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0 &&
-		    strcmp(optarg, "packets") != 0)
+		if (option == 'n' && !near_named(optarg, &near))
 			return misused("--near takes on, off or packets, not ", optarg);
 		if (option == 'o' && !policy_named(optarg, &policy))
 			return misused("--policy takes open or strict, not ", optarg);

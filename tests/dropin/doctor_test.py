@@ -302,6 +302,16 @@ def test_doctor_says_what_weft_serve_does(_folder):
         expect_equal(wish, [w for w in findings(doctor(WEFT_SERVE=wish), "warn") if "SERVE" in w], [])
 
 
+def test_doctor_says_what_weft_near_and_weft_crc_do(_folder):
+    expect_finding(doctor(WEFT_NEAR="yes"), "warn", "near: WEFT_NEAR=yes: This is not on, off or packets")
+    expect_finding(doctor(WEFT_NEAR="off"), "warn", "programs of this host reach each other by UDP")
+    expect_finding(doctor(WEFT_CRC="no"), "warn", "crc: WEFT_CRC=no: This is not on or off, and counts as on")
+    expect_finding(doctor(WEFT_CRC="off"), "warn", "iWARP connections agree to no CRC")
+    for wish in ("", "on"):
+        found = findings(doctor(WEFT_NEAR=wish, WEFT_CRC=wish), "warn")
+        expect_equal(wish, [w for w in found if "NEAR" in w or "CRC" in w], [])
+
+
 def test_doctor_finds_a_call_that_is_forbidden(folder):
     need("gcc")
     for call in ("epoll_create1", "getrandom"):

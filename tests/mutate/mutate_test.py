@@ -25,7 +25,7 @@ SOURCE = """int gate_check(int length)
 int gate_other(int length)
 {
 	if (length < 0)
-		return WEFT_R_WRAP;
+		return -1;
 	return length;
 }
 """
@@ -55,6 +55,8 @@ TEST(test_absent)
 }
 int main(int argc, char **argv)
 {
+	if (argc == 1)
+		printf("%s test_upper\\n", test_upper());
 	for (int i = 1; i < argc; i++)
 		printf("%s %s\\n", !strcmp(argv[i], "test_upper") ? test_upper() :
 			!strcmp(argv[i], "test_hangs") ? test_hangs() :
@@ -201,6 +203,45 @@ def test_mutate_every_reason_has_a_mutant_or_an_argument(folder):
     expect_equal("as a test", (status, text[:12]), (1, "not ok mutat"))
     status, text = called(checkout(folder, upper=UPPER, lower=LOWER), "--check")
     expect_equal("as a test that passes", (status, text), (0, "ok mutate_table\n"))
+
+
+MORE = """int gate_lower(int length)
+{
+	/* Here it could return WEFT_R_WRAP, too; this is a comment. */
+	if (length < 0)
+		return WEFT_R_WRAP;
+	return length == WEFT_R_WRAP ? 2 : 3;
+}
+"""
+EACH = {"rule": "WEFT_R_WRAP", "file": "src/*.c", "each": "return WEFT_R_WRAP;", "new": "return 0;", "test": "gate/*"}
+
+
+def test_mutate_each_place_of_a_rule_is_a_mutant(folder):
+    checkout(folder, upper=UPPER, lower=EACH)
+    write(os.path.join(folder, "src/more.c"), MORE, 0o644)
+    expect_equal("faults", table.faults(folder), [])
+    expect_equal("names", [m.name for m in table.load(folder)[0]], ["upper", "lower@gate_check", "lower@gate_lower"])
+    status, text = called(folder, "lower")
+    expect("the tests of the program all pass: " + text, status == 1 and "2 mutants, 0 caught" in text and
+           "SURVIVED gate lower@gate_lower" in text)
+    checkout(folder, upper=dict(EACH, rule="WEFT_R_BOUNDS", each="return WEFT_R_BOUNDS;"), lower=LOWER)
+    status, text = called(folder, "upper@gate_check")
+    expect("one of them fails: " + text, status == 0 and "1 caught" in text)
+    expect_equal("of no place", faults(folder, upper=UPPER, lower=dict(EACH, file="src/gate.c", each="gone;")),
+                 ["gate.txt:9: lower: the old text is there 0 times"])
+
+
+def test_mutate_every_refusal_has_a_mutant_or_an_argument(folder):
+    table.BARE_MAX = 0
+    checkout(folder, upper=UPPER, lower=LOWER)
+    write(os.path.join(folder, "src/more.c"), MORE, 0o644)
+    expect_equal("one is bare", table.faults(folder),
+                 ["src/more.c:4: no mutant breaks the refusal of gate_lower for WEFT_R_WRAP"])
+    checkout(folder, upper=UPPER, lower=LOWER, argued="gate_lower WEFT_R_WRAP no caller has it\n")
+    expect_equal("it is argued", table.faults(folder), [])
+    checkout(folder, upper=UPPER, lower=LOWER, argued="gate_gone WEFT_R_WRAP no caller has it\n")
+    expect_equal("what is argued is not there", table.faults(folder)[0],
+                 "argued.txt argues for gate_gone WEFT_R_WRAP, which needs no argument")
 
 
 def test_mutate_forms_of_the_table(folder):

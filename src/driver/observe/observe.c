@@ -10,7 +10,7 @@
 #include "driver/sys/clock.h"
 #include "driver/sys/output.h"
 
-enum { VARIABLES = 6 };
+enum { VARIABLES = 8 };
 
 static struct {
 	pthread_mutex_t lock;

@@ -121,12 +121,31 @@ extern const char policy_unknown[];
  */
 enum weft_reason policy_wished(enum weft_policy *policy);
 
-/* What `on` or `off` means. False: it is neither, and serve_unknown says so. */
-bool serve_named(const char *name, bool *is_served);
-extern const char serve_unknown[];
+/* What `on` or `off` means. False: it is neither. */
+bool switch_named(const char *name, bool *is_on);
 
-/* Whether WEFT_SERVE asks for weft's thread to do all of the work: see weft_adapter_serve(). */
+/*
+ * What variables ask for. A value that means nothing is reported once, and counts as the default;
+ * the text says which that is.
+ */
+extern const char serve_unknown[], crc_unknown[], near_unknown[];
+
+/* WEFT_SERVE: weft's thread does all of the work, see weft_adapter_serve(). Default: no. */
 bool serve_wished(void);
+/* WEFT_CRC: iWARP insists on a CRC. Default: yes. */
+bool crc_wished(void);
+
+/* How packets of RoCE go to adapters of this host. */
+enum near_wish {
+	NEAR_WISH_ON,	  /* by shared memory, and Writes and Reads straight to memory */
+	NEAR_WISH_OFF,	  /* by UDP */
+	NEAR_WISH_PACKETS /* by shared memory, as packets only */
+};
+
+/* The wish of that name. False: there is none. */
+bool near_named(const char *name, enum near_wish *wish);
+/* WEFT_NEAR. Default: on. */
+enum near_wish near_wished(void);
 
 /* ---- record.c ------------------------------------------------------------------------------- */
 

@@ -31,20 +31,60 @@ enum weft_reason policy_wished(enum weft_policy *policy)
 	return WEFT_R_BAD_ARGUMENT;
 }
 
-const char serve_unknown[] = "This is not on or off, and counts as off";
-
-bool serve_named(const char *name, bool *is_served)
+bool switch_named(const char *name, bool *is_on)
 {
-	*is_served = strcmp(name, "on") == 0;
-	return *is_served || strcmp(name, "off") == 0;
+	*is_on = strcmp(name, "on") == 0;
+	return *is_on || strcmp(name, "off") == 0;
 }
+
+const char serve_unknown[] = "This is not on or off, and counts as off";
 
 bool serve_wished(void)
 {
 	const char *name = observe_wish("WEFT_SERVE");
 	bool is_served = false;
 
-	if (name && !serve_named(name, &is_served))
+	if (name && !switch_named(name, &is_served))
 		observe_complain("WEFT_SERVE", name, serve_unknown);
 	return is_served;
+}
+
+const char crc_unknown[] = "This is not on or off, and counts as on";
+
+bool crc_wished(void)
+{
+	const char *name = observe_wish("WEFT_CRC");
+	bool is_on = true;
+
+	if (!name || switch_named(name, &is_on))
+		return is_on;
+	observe_complain("WEFT_CRC", name, crc_unknown);
+	return true;
+}
+
+const char near_unknown[] = "This is not on, off or packets, and counts as on";
+
+bool near_named(const char *name, enum near_wish *wish)
+{
+	static const char *const names[] = {
+		[NEAR_WISH_ON] = "on", [NEAR_WISH_OFF] = "off", [NEAR_WISH_PACKETS] = "packets"
+	};
+
+	for (int i = NEAR_WISH_ON; i <= NEAR_WISH_PACKETS; i++) {
+		if (strcmp(name, names[i]) == 0) {
+			*wish = (enum near_wish)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+enum near_wish near_wished(void)
+{
+	const char *name = observe_wish("WEFT_NEAR");
+	enum near_wish wish = NEAR_WISH_ON;
+
+	if (name && !near_named(name, &wish))
+		observe_complain("WEFT_NEAR", name, near_unknown);
+	return wish;
 }

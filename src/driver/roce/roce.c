@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/least.h"
+#include "driver/observe/observe.h"
 #include "driver/roce/cm_id.h"
 #include "driver/roce/roce_faults.h"
 #include "driver/roce/roce_packets.h"
@@ -80,13 +81,6 @@ static void roce_direct_collect(void *owner, uint32_t number, struct ib_direct_t
 	near_collect(((struct roce *)owner)->near, number, tally);
 }
 
-static bool is_wish(const char *what)
-{
-	const char *wish = secure_getenv("WEFT_NEAR");
-
-	return wish && strcmp(wish, what) == 0;
-}
-
 /*
  * Without it packets to adapters of this host go by UDP, as to others. It may fail because a
  * process that had our slot before has not ended wholly.
@@ -97,7 +91,7 @@ static void near_start(struct roce *r)
 		.watch = watch,
 		.owner = r->net,
 		.adapter_slot = udp_adapter_slot(r->udp),
-		.mem = is_wish("packets") ? NULL : &r->net->adapter->core.mem,
+		.mem = near_wished() == NEAR_WISH_PACKETS ? NULL : &r->net->adapter->core.mem,
 		.takes_runs = !r->net->adapter->core.faults /* which fall on single packets */
 	};
 
@@ -151,7 +145,7 @@ static enum weft_reason roce_open(struct net *net, struct carrier **c)
 		return reason;
 	}
 	adapter_set_slot(&net->adapter->core, udp_adapter_slot(r->udp), chance);
-	r->near_tries = is_wish("off") ? 0 : NEAR_TRIES;
+	r->near_tries = near_wished() == NEAR_WISH_OFF ? 0 : NEAR_TRIES;
 	near_start(r);
 	*c = &r->carrier;
 	return WEFT_OK;

@@ -2,8 +2,8 @@
 #include "driver/tcp/tcp.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "driver/observe/observe.h"
 #include "driver/tcp/link.h"
 
 enum { REQUESTS_ROOM = 65536 };
@@ -31,13 +31,11 @@ static bool is_closing(const struct carrier *c)
 static enum weft_reason tcp_open(struct net *net, struct carrier **c)
 {
 	struct tcp *tcp = calloc(1, sizeof(*tcp));
-	const char *wish;
 
 	if (!tcp)
 		return WEFT_R_NO_MEMORY;
 	tcp->net = net;
-	wish = secure_getenv("WEFT_CRC");
-	tcp->is_crc_off = wish && strcmp(wish, "off") == 0;
+	tcp->is_crc_off = !crc_wished();
 	/* One for each queue pair, one that is closing, and requests. */
 	tcp->links_max = 2 * net->adapter->core.qps.slots_max + REQUESTS_ROOM;
 	if (timer_queue_init(&tcp->timers, tcp->links_max) < 0) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A thread of weft's does all of the work (WEFT_SERVE): programs that poll, and programs that wait for events."""
+"""A thread of weft's does all of the work (WEFT_SERVE): programs that poll, and programs that wait for events.
+Variables that mean nothing are reported."""
 from runner import Case, Side
 
 ON = {"WEFT_SERVE": "on"}
@@ -20,6 +21,8 @@ CASES = [
     pingpong("ibv_rc_pingpong_events", "-e", ON, ON),
     pingpong("one_side_ibv_rc_pingpong", "", ON, {}),
     pingpong("that_is_neither", "", {}, {"WEFT_SERVE": "yes"}, [(UNKNOWN, 1)]),
+    pingpong("beside_a_path_that_is_none", "", {}, {"WEFT_NEAR": "yes"},
+             [("WEFT_NEAR=yes: This is not on, off or packets, and counts as on", 1)]),
     Case("serve_rping_iwarp",
          Side("rping -s -a 127.0.0.1 -p PORT -v -V -C 20", env=ON),
          Side("rping -c -a 127.0.0.1 -p PORT -v -V -C 20", [(r"^ping data: rdma-ping-\d+: ", 20)], env=ON),

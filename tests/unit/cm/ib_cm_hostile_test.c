@@ -241,6 +241,20 @@ TEST(test_iba_12_9_7_messages_of_the_other_role)
 	bed_close(b);
 }
 
+TEST(test_iba_12_9_7_there_is_nothing_to_disconnect_before_the_reply)
+{
+	struct ibcm_msg m = { .kind = IBCM_DREQ };
+
+	bed_open(b, NULL);
+	m.remote_id = bed_requested(b, &m.local_id);
+	EXPECT_EQ(bed_say(b, B, &m), WEFT_R_CM_STATE);
+	EXPECT_EQ(bed_state(b, B, m.remote_id), IB_CM_REQ_RCVD);
+	bed_no_event(b, B);
+	bed_accept(b, m.remote_id);
+	bed_carry(b, B, IBCM_REP);
+	bed_close(b);
+}
+
 /* A REJ about the request, from a process that does not know of it, ends no connection. */
 TEST(test_ib_cm_reject_of_a_request_too_late)
 {

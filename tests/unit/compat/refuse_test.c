@@ -7,12 +7,13 @@
 #include "unit/compat/loop_fixture.h"
 
 /* NULL and errno. */
-#define EXPECT_NONE(call)                                                                          \
+#define EXPECT_REFUSED(call, error)                                                                \
 	do {                                                                                       \
 		errno = 0;                                                                         \
 		EXPECT(!(call));                                                                   \
-		EXPECT_EQ(errno, EOPNOTSUPP);                                                      \
+		EXPECT_EQ(errno, error);                                                           \
 	} while (0)
+#define EXPECT_NONE(call) EXPECT_REFUSED(call, EOPNOTSUPP)
 
 TEST(test_verbs_of_datagrams_and_multicast_refuse)
 {
@@ -101,5 +102,57 @@ TEST(test_ibv_create_qp_with_a_shared_receive_queue_ignores_sizes_of_its_own)
 	EXPECT_EQ(attr.cap.max_send_sge, 1);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(ibv_destroy_srq(attr.srq), 0);
+	loop_free(&l);
+}
+
+TEST(test_ibv_create_cq_refuses_sizes_and_vectors_that_cannot_be)
+{
+	struct ibv_cq_init_attr_ex ex = { .cqe = 1 };
+	struct loop l;
+	int vectors;
+
+	loop_make(&l);
+	vectors = l.context->num_comp_vectors;
+	EXPECT_REFUSED(ibv_create_cq(l.context, 0, NULL, NULL, 0), EINVAL);
+	EXPECT_REFUSED(ibv_create_cq(l.context, -1, NULL, NULL, 0), EINVAL);
+	EXPECT_REFUSED(ibv_create_cq(l.context, 1, NULL, NULL, vectors), EINVAL);
+	EXPECT_REFUSED(ibv_create_cq(l.context, 1, NULL, NULL, -1), EINVAL);
+	ex.comp_vector = (uint32_t)vectors;
+	EXPECT_REFUSED(ibv_create_cq_ex(l.context, &ex), EINVAL);
+	ex = (struct ibv_cq_init_attr_ex){ .cqe = 1, .comp_mask = 1U << 20 };
+	EXPECT_REFUSED(ibv_create_cq_ex(l.context, &ex), EINVAL);
+	ex = (struct ibv_cq_init_attr_ex){ .cqe = UINT32_MAX };
+	EXPECT_REFUSED(ibv_create_cq_ex(l.context, &ex), EINVAL);
+	ex = (struct ibv_cq_init_attr_ex){ .cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
+	EXPECT_REFUSED(ibv_create_cq_ex(l.context, &ex), EINVAL);
+	loop_free(&l);
+}
+
+TEST(test_ibv_create_srq_refuses_no_receives_and_no_domain)
+{
+	struct ibv_srq_init_attr none = { .attr = { .max_sge = 1 } };
+	struct ibv_srq_init_attr_ex ex = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct loop l;
+
+	loop_make(&l);
+	EXPECT_REFUSED(ibv_create_srq(l.pd, &none), EINVAL);
+	ex.pd = l.pd;
+	EXPECT_REFUSED(ibv_create_srq_ex(l.context, &ex), EINVAL);
+	loop_free(&l);
+}
+
+TEST(test_ibv_alloc_parent_domain_refuses_a_domain_of_none_or_of_another_context)
+{
+	struct ibv_parent_domain_init_attr attr = { 0 };
+	struct loop l, other;
+
+	loop_make(&l);
+	loop_make(&other);
+	EXPECT_REFUSED(ibv_alloc_parent_domain(l.context, &attr), EINVAL);
+	attr.pd = other.pd;
+	EXPECT_REFUSED(ibv_alloc_parent_domain(l.context, &attr), EINVAL);
+	attr = (struct ibv_parent_domain_init_attr){ .pd = l.pd, .comp_mask = 1U << 20 };
+	EXPECT_REFUSED(ibv_alloc_parent_domain(l.context, &attr), EINVAL);
+	loop_free(&other);
 	loop_free(&l);
 }
