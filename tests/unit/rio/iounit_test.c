@@ -468,6 +468,54 @@ TEST(test_rio_02f_unreachable_or_lying_requester_is_reported)
 	world_close(&w);
 }
 
+static void as_question(struct rio_data *d)
+{
+	d->is_answer = false;
+	d->reason = 0;
+}
+
+static void of_another_counter(struct rio_data *d)
+{
+	d->counter++;
+}
+
+static void of_another(struct rio_data *d)
+{
+	d->from.unit++;
+}
+
+static void to_another(struct rio_data *d)
+{
+	d->to.unit++;
+}
+
+static void of_another_nonce(struct rio_data *d)
+{
+	d->nonce[0] ^= 1;
+}
+
+/* Each is sealed as it should be: an answer that was given before, or elsewhere. */
+TEST(test_rio_02f_an_answer_to_another_question_is_refused)
+{
+	static void (*const alter[])(struct rio_data *) = { as_question, of_another_counter,
+							    of_another, to_another,
+							    of_another_nonce };
+
+	world_open(&w, 1, false);
+	world_grant(&w, 0);
+	for (uint32_t i = 0; i < sizeof(alter) / sizeof(alter[0]); i++) {
+		w.requesters[0].alter = alter[i];
+		command_read(1 + i, 0, 512);
+		world_run(&w);
+		EXPECT_EQ(ended_with(1 + i), WEFT_R_RIO_UNEXPECTED);
+	}
+	w.requesters[0].alter = NULL;
+	command_read(9, 0, 512);
+	world_run(&w);
+	EXPECT(has_ended_well(9, 512));
+	world_close(&w);
+}
+
 /* A completed Write may still be lost: its data must not be reported as placed. */
 TEST(test_rio_02i_a_connection_that_breaks_before_it_settled_is_no_success)
 {

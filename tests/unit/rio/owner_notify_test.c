@@ -89,6 +89,26 @@ static bool hears_of(int end, uint32_t count, uint64_t first)
 	return true;
 }
 
+/* Of a command that the unit does not have, or that has ended. */
+TEST(test_rio_02i_a_unit_tells_of_its_own_commands_only)
+{
+	static const uint64_t ids[] = { 0, 1, UINT64_MAX };
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		uint8_t entry[RIO_NOTIFIED_ENTRY_BYTES];
+		struct wr w = wr_of(entry, sizeof(entry));
+
+		open_with(WIDE);
+		rio_notified_put(&(struct rio_notified_entry){ ids[i], 512 }, &w);
+		EXPECT_EQ(bed_try_say(
+				  &b, U,
+				  &(struct rio_msg){ .type = RIO_NOTIFIED,
+						     .notified = { 1, { entry, sizeof(entry) } } }),
+			  WEFT_R_RIO_UNEXPECTED);
+		bed_close(&b);
+	}
+}
+
 TEST(test_rio_02i_a_requester_hears_a_millisecond_later_what_it_knows)
 {
 	uint64_t from;

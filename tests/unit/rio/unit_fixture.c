@@ -410,10 +410,12 @@ static void answer(struct unit_world *w, const struct rio_act *act)
 	d.is_answer = true;
 	d.to = unit;
 	d.from = act->platform;
+	if (r->alter)
+		r->alter(&d);
 	rio_data_encode(&d, bytes);
 	rio_seal(r->token, bytes, RIO_DATA_SEALED_BYTES, bytes + RIO_DATA_SEALED_BYTES);
 	bytes[RIO_DATA_BYTES - 1] ^= r->is_lying;
-	r->is_up = !r->is_lying;
+	r->is_up = !r->is_lying && !r->alter;
 	rio_session_of_data(&r->session, r->token, d.nonce);
 	rio_iounit_dialled(w->unit, act->platform, WEFT_OK,
 			   &(struct rio_bytes){ bytes, sizeof(bytes) });

@@ -32,9 +32,10 @@ struct requester {
 	uint8_t memory[MEMORY];
 	uint8_t token[RIO_TOKEN_BYTES];
 	bool is_up, is_granted;
-	bool is_refusing, is_lying; /* dialling fails; the answer is not true */
-	uint32_t writes;	    /* that have ended, and are not known to be there */
-	struct rio_session session; /* of the data connection */
+	bool is_refusing, is_lying;		/* dialling fails; the answer is not true */
+	void (*alter)(struct rio_data *answer); /* then it is of something else; or NULL */
+	uint32_t writes;			/* that have ended, and are not known to be there */
+	struct rio_session session;		/* of the data connection */
 };
 
 struct status {
