@@ -89,6 +89,48 @@ TEST(test_api_range_of_addresses)
 	close_both();
 }
 
+TEST(test_api_range_of_connections)
+{
+	const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
+	struct weft_connect_options deep = { .ird = UINT32_MAX - 1 };
+	struct weft_qp_options options;
+	struct weft_listener *listener;
+	struct weft_request *request = NULL;
+	struct weft_address at;
+	struct weft_qp *rc, *joined[2], *ud, *far;
+	struct weft_cq *far_cq;
+
+	open_both();
+	rc = made(WEFT_RC);
+	joined[0] = made(WEFT_RC);
+	joined[1] = made(WEFT_RC);
+	ud = made(WEFT_UD);
+	REQUIRE(weft_cq_create(other, NULL, &far_cq) == WEFT_OK);
+	options = (struct weft_qp_options){ .send_cq = far_cq, .recv_cq = far_cq };
+	REQUIRE(weft_qp_create(other_pd, &options, &far) == WEFT_OK);
+	REQUIRE(weft_listener_open(adapter, &loopback, NULL, &listener) == WEFT_OK);
+	REQUIRE(weft_listener_address(listener, &at) == WEFT_OK);
+	EXPECT_EQ(weft_qp_disconnect(rc), WEFT_R_QP_UNCONNECTED);
+	EXPECT_EQ(weft_qp_dial(rc, &at, &deep), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_qp_dial(ud, &at, NULL), WEFT_R_WR_SERVICE);
+	REQUIRE(weft_qp_connect(joined[0], joined[1]) == WEFT_OK);
+	EXPECT_EQ(weft_qp_dial(joined[0], &at, NULL), WEFT_R_QP_STATE);
+	/* A request is answered by a queue pair of the adapter that it came to. */
+	REQUIRE(weft_qp_dial(far, &at, NULL) == WEFT_OK);
+	while (!request)
+		REQUIRE(weft_listener_next(listener, &request) == WEFT_OK);
+	EXPECT_EQ(weft_request_accept(request, far, NULL), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_request_reject(request, NULL), WEFT_OK);
+	REQUIRE(weft_listener_close(listener) == WEFT_OK);
+	EXPECT_EQ(weft_qp_destroy(rc), WEFT_OK);
+	EXPECT_EQ(weft_qp_destroy(joined[0]), WEFT_OK);
+	EXPECT_EQ(weft_qp_destroy(joined[1]), WEFT_OK);
+	EXPECT_EQ(weft_qp_destroy(ud), WEFT_OK);
+	EXPECT_EQ(weft_qp_destroy(far), WEFT_OK);
+	REQUIRE(weft_cq_destroy(far_cq) == WEFT_OK);
+	close_both();
+}
+
 /* Refused before the port is opened, or what it is for is looked at. */
 TEST(test_api_range_of_roce)
 {

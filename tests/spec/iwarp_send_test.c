@@ -371,6 +371,27 @@ static void other_open(struct iwarp_bed *b, struct other *o)
 	MUST(iwarp_create(o->qp, &config, &o->stream));
 }
 
+/* QP-07: a stream is a reliable connection, and a queue pair has one. */
+TEST(test_qp_07_a_stream_needs_a_queue_pair_of_its_service_that_has_none)
+{
+	static const struct setup setup = { .terms = { .is_initiator = true } };
+
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		const struct iwarp_config config = { .terms = b->terms,
+						     .attention = &b->attention };
+		const struct weft_qp_options options = { .send_cq = b->cq,
+							 .recv_cq = b->cq,
+							 .service = WEFT_UD };
+		struct iwarp_stream *stream;
+		struct weft_qp *ud;
+
+		MUST(qp_create(b->pd, &options, &loopback_transport, &ud));
+		EXPECT_EQ(iwarp_create(ud, &config, &stream), WEFT_R_WR_SERVICE);
+		EXPECT_EQ(iwarp_create(b->qp, &config, &stream), WEFT_R_QP_STATE);
+		qp_destroy(ud);
+	}
+}
+
 /* Gives it what the first stream's peer has sent up to now. */
 static void other_feed(struct iwarp_bed *b, struct other *o)
 {

@@ -222,6 +222,22 @@ TEST(test_rio_03_a_greeting_out_of_its_order_is_refused)
 	EXPECT_EQ(take_hello(&t), WEFT_R_RIO_UNEXPECTED);
 }
 
+TEST(test_rio_03_a_greeting_begins_at_the_first_message)
+{
+	struct rio_msg m;
+	struct wr w;
+	struct two t;
+
+	two_init(&t);
+	two_say(&t, 1);
+	REQUIRE(rio_msg_decode(&m, t.bytes, t.length) == RIO_MSG_OK);
+	m.sequence = 2;
+	w = wr_of(t.bytes, sizeof(t.bytes));
+	rio_msg_encode(&m, &w);
+	REQUIRE(!w.is_short);
+	EXPECT_EQ(take_hello(&t), WEFT_R_RIO_SEQUENCE);
+}
+
 /* A point of small order makes the same secret with every key. */
 TEST(test_rio_03_a_key_that_makes_no_secret_is_refused)
 {
