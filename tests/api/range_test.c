@@ -227,3 +227,46 @@ TEST(test_api_range_of_rios_requests)
 	EXPECT_EQ(weft_rio_request_submit(requester, &request), WEFT_R_SGL_NO_TRANSACTION);
 	weft_rio_requester_close(requester);
 }
+
+TEST(test_api_range_of_names_of_rio)
+{
+	struct weft_rio_peer peer = { .role = WEFT_RIO_IOUNIT,
+				      .platform = { 2, 1 },
+				      .address = {
+					      .family = 4, .ip = { 127, 0, 0, 1 }, .port = 1 } };
+	struct weft_rio_self self = { .platform = { 1, 1 }, .peers = &peer, .peer_count = 1 };
+	char name[300], path[5000];
+	struct weft_rio_rule rule = { .device = "" };
+	struct weft_rio_owner_options owning = { .rules = &rule, .rule_count = 1 };
+	struct weft_rio_store store = { .number = 0, .name = "disk", .text = "mem:64k" };
+	struct weft_rio_iounit_options unit = { .stores = &store, .store_count = 1 };
+	char why[WEFT_RIO_WHY_MAX];
+	struct weft_rio_iounit *iounit;
+	struct weft_rio_owner *owner;
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	EXPECT_EQ(weft_rio_owner_open(&self, &owning, &owner), WEFT_R_BAD_ARGUMENT);
+	rule.device = name;
+	EXPECT_EQ(weft_rio_owner_open(&self, &owning, &owner), WEFT_R_BAD_ARGUMENT);
+	rule.device = NULL;
+	memcpy(peer.name, "a\nb", 4);
+	EXPECT_EQ(weft_rio_owner_open(&self, &owning, &owner), WEFT_R_BAD_ARGUMENT);
+	peer.name[0] = '\0';
+	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
+	store.number = 65536;
+	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
+	store = (struct weft_rio_store){ .number = 1, .name = "a\nb", .text = "mem:64k" };
+	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
+	store.name = "disk";
+	store.text = "mem:0";
+	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_STORE_SIZE);
+	store.text = "rio:/tmp/x";
+	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_STORE_OPEN);
+	EXPECT(strstr(why, "device=NAME") != NULL);
+	memset(path, 'p', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	memcpy(path, "file:/", 6);
+	store.text = path;
+	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_STORE_OPEN);
+}
