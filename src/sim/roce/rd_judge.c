@@ -115,7 +115,7 @@ static void ended(struct roce_world *w, struct rd_actor *a, const struct weft_co
 /* RD-04: a node has one context towards each other. */
 static uint32_t context_towards(const struct rd_world *rd, uint32_t actor, uint32_t other)
 {
-	return ib_ee_number(ib_mesh_ee(rd->mesh, rd_node_of(actor), rd_node_of(other)));
+	return ib_ee_number(ib_mesh_ee(rd->mesh.net, rd_node_of(actor), rd_node_of(other)));
 }
 
 /* A Send names its sender, and comes after those that the sender had sent before. */
@@ -177,7 +177,7 @@ static struct rd_actor *actor_of(struct roce_world *w, int node, uint32_t number
 
 void rd_judge_poll(struct roce_world *w, int node)
 {
-	struct roce_node *n = &rd_world_of(w)->nodes[node];
+	struct roce_node *n = &rd_world_of(w)->mesh.nodes[node];
 	struct weft_completion c;
 	struct rd_actor *a;
 
@@ -212,7 +212,7 @@ static void counts_judge(struct roce_world *w)
 			roce_fail(w, "actor %u got %u messages of %u", to, got, sent);
 	}
 	for (int n = 0; n < RD_NODES; n++)
-		roce_judge_word(w, &rd->nodes[n], 0, &rd->adds[n], rd->lost_adds);
+		roce_judge_word(w, &rd->mesh.nodes[n], 0, &rd->adds[n], rd->lost_adds);
 }
 
 /* Of requests that a reset cut off: parts of Writes, and of Sends in receives that wait on. */
@@ -237,12 +237,12 @@ static void memory_judge(struct roce_world *w)
 	for (uint32_t i = 0; i < RD_ACTORS; i++)
 		lost_bytes_accept(rd, &rd->actors[i]);
 	for (int n = 0; n < RD_NODES; n++)
-		roce_node_judge(w, &rd->nodes[n]);
+		roce_node_judge(w, &rd->mesh.nodes[n]);
 	for (int a = 0; a < RD_NODES; a++) {
 		for (int b = 0; b < RD_NODES; b++) {
-			if (ib_ee_why(ib_mesh_ee(rd->mesh, a, b)) != WEFT_OK)
+			if (ib_ee_why(ib_mesh_ee(rd->mesh.net, a, b)) != WEFT_OK)
 				roce_fail(w, "the context of node %d for node %d failed", a, b);
-			roce_count_packets(w, ib_mesh_pipe(rd->mesh, a, b));
+			roce_count_packets(w, ib_mesh_pipe(rd->mesh.net, a, b));
 		}
 	}
 }

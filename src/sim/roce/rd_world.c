@@ -46,7 +46,7 @@ static void actor_attach(struct rd_world *rd, struct rd_actor *a)
 		.rdd = RDD,
 	};
 
-	CHECK(ib_mesh_attach(rd->mesh, a->qp, &k) == WEFT_OK);
+	CHECK(ib_mesh_attach(rd->mesh.net, a->qp, &k) == WEFT_OK);
 }
 
 static struct ib_ee_config draw_ee(struct prng *p)
@@ -72,7 +72,7 @@ static void nodes_join(struct rd_world *rd)
 		for (int b = a; b < RD_NODES; b++) {
 			const struct ib_ee_config k = draw_ee(&rd->prng);
 
-			CHECK(ib_mesh_join(rd->mesh, a, b, &k) == WEFT_OK);
+			CHECK(ib_mesh_join(rd->mesh.net, a, b, &k) == WEFT_OK);
 		}
 	}
 }
@@ -80,29 +80,15 @@ static void nodes_join(struct rd_world *rd)
 static int rd_open(struct roce_world *w)
 {
 	struct rd_world *rd = rd_world_of(w);
-	struct ib_mesh_options o = { .seed = w->seed,
-				     .nodes = RD_NODES,
-				     .trace_max = ROCE_TRACE_EVENTS };
-	struct adapter *adapters[RD_NODES];
+	struct sim_faults faults;
 
 	rd->prng.state = w->seed;
 	rd->resets_left = prng_below(&rd->prng, 2) ? 0 : 4;
-	for (int n = 0; n < RD_NODES; n++) {
-		if (roce_node_init(&rd->nodes[n], w, (uint32_t)n) < 0)
-			return -1;
-		adapters[n] = &rd->nodes[n].adapter;
-	}
-	o.faults = roce_draw_faults(&rd->prng);
-	rd->mesh = ib_mesh_open(&o, adapters);
-	if (!rd->mesh)
+	faults = roce_draw_faults(&rd->prng);
+	if (roce_mesh_open(&rd->mesh, w, &faults, NODE_BYTES) < 0)
 		return -1;
-	for (int n = 0; n < RD_NODES; n++) {
-		struct roce_node *node = &rd->nodes[n];
-
-		if (roce_node_open(node, ib_mesh_node(rd->mesh, n), NODE_BYTES) < 0)
-			return -1;
-		rd->word_tags[n] = roce_node_register(node, 0, ROCE_WORD_BYTES);
-	}
+	for (int n = 0; n < RD_NODES; n++)
+		rd->word_tags[n] = roce_node_register(&rd->mesh.nodes[n], 0, ROCE_WORD_BYTES);
 	nodes_join(rd);
 	for (uint32_t i = 0; i < RD_ACTORS; i++) {
 		actor_open(rd, i);
@@ -113,19 +99,12 @@ static int rd_open(struct roce_world *w)
 
 static void rd_close(struct roce_world *w)
 {
-	struct rd_world *rd = rd_world_of(w);
-
-	if (roce_has_failed(w))
-		world_fini(ib_mesh_world(rd->mesh));
-	else
-		ib_mesh_close(rd->mesh);
-	for (int n = 0; n < RD_NODES; n++)
-		roce_node_fini(&rd->nodes[n], w);
+	roce_mesh_close(&rd_world_of(w)->mesh, w);
 }
 
 static struct world *rd_clock(struct roce_world *w)
 {
-	return ib_mesh_world(rd_world_of(w)->mesh);
+	return ib_mesh_world(rd_world_of(w)->mesh.net);
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */
@@ -200,7 +179,7 @@ static void begin(struct roce_world *w, struct rd_actor *a)
 	wr.id = slot;
 	wr.sges = &s;
 	wr.sge_count = 1;
-	wr.ee = ib_ee_handle(ib_mesh_ee(rd->mesh, rd_node_of(a->index), rd_node_of(op->to)));
+	wr.ee = ib_ee_handle(ib_mesh_ee(rd->mesh.net, rd_node_of(a->index), rd_node_of(op->to)));
 	wr.dest_qp_number = rd->actors[op->to].qp->number;
 	wr.remote_q_key = Q_KEY + op->to;
 	spoil(&rd->prng, op, &wr);
@@ -287,8 +266,8 @@ static void finish(struct roce_world *w)
 	for (uint32_t i = 0; i < RD_ACTORS && !roce_has_failed(w); i++)
 		roce_node_drop(rd_roce_of(rd, i), rd->actors[i].qp, rd->actors[i].tag);
 	for (int n = 0; n < RD_NODES && !roce_has_failed(w); n++) {
-		roce_node_drop(&rd->nodes[n], NULL, rd->word_tags[n]);
-		roce_node_shut(&rd->nodes[n], w);
+		roce_node_drop(&rd->mesh.nodes[n], NULL, rd->word_tags[n]);
+		roce_node_shut(&rd->mesh.nodes[n], w);
 	}
 }
 
@@ -308,12 +287,12 @@ static bool rd_step(struct roce_world *w)
 		finish(w);
 		return false;
 	}
-	who = ib_mesh_step(rd->mesh);
+	who = ib_mesh_step(rd->mesh.net);
 	for (int n = 0; n < RD_NODES; n++) {
 		if (who < 0 || who == n)
 			rd_judge_poll(w, n);
 	}
-	if (ib_mesh_world(rd->mesh)->now_ns >= end_max_ns)
+	if (ib_mesh_world(rd->mesh.net)->now_ns >= end_max_ns)
 		roce_fail(w, "it does not come to rest");
 	return true;
 }

@@ -5,11 +5,11 @@
  */
 #pragma once
 
-#include "sim/roce/ib_mesh.h"
 #include "sim/roce/roce_judge.h"
+#include "sim/roce/roce_mesh.h"
 
 enum {
-	RD_NODES = 3,
+	RD_NODES = ROCE_MESH_NODES,
 	RD_QPS = 2,
 	RD_ACTORS = RD_NODES * RD_QPS,
 	RD_DEPTH = 4,
@@ -56,8 +56,7 @@ struct rd_actor {
 
 struct rd_world {
 	struct prng prng;
-	struct ib_mesh *mesh;
-	struct roce_node nodes[RD_NODES];
+	struct roce_mesh mesh;
 	uint32_t word_tags[RD_NODES];
 	struct rd_actor actors[RD_ACTORS];
 	struct roce_adds adds[RD_NODES];
@@ -77,7 +76,7 @@ static inline int rd_node_of(uint32_t actor)
 
 static inline struct roce_node *rd_roce_of(struct rd_world *rd, uint32_t actor)
 {
-	return &rd->nodes[rd_node_of(actor)];
+	return &rd->mesh.nodes[rd_node_of(actor)];
 }
 
 /* What a Send begins with. */

@@ -79,8 +79,9 @@ static struct ud_op *op_of(struct ud_world *ud, const struct ud_actor *a, uint32
 static bool is_route_right(const struct ud_world *ud, const struct ud_actor *from,
 			   const struct ud_op *op, const struct ud_actor *a, const uint8_t *route)
 {
-	const struct inet_end *source = &ud->nodes[ud_node_of(from->index)].ib->at[op->is_ipv6];
-	const struct inet_end *sink = &ud->nodes[ud_node_of(a->index)].ib->at[op->is_ipv6];
+	const struct inet_end *source =
+		&ud->mesh.nodes[ud_node_of(from->index)].ib->at[op->is_ipv6];
+	const struct inet_end *sink = &ud->mesh.nodes[ud_node_of(a->index)].ib->at[op->is_ipv6];
 	const uint8_t *to = sink->address;
 	struct ib_group group;
 
@@ -121,7 +122,7 @@ static void copy_judge(struct roce_world *w, const struct ud_actor *from, const 
 {
 	struct ud_world *ud = ud_world_of(w);
 	int source = ud_node_of(from->index), sink = ud_node_of(a->index);
-	uint64_t doubled = ib_mesh_pipe(ud->mesh, source, sink)->counts.duplicated;
+	uint64_t doubled = ib_mesh_pipe(ud->mesh.net, source, sink)->counts.duplicated;
 
 	if (++a->copies_from[source] > doubled)
 		roce_fail(w, "actor %u: datagram %u of actor %u came %u times", a->index,
@@ -236,7 +237,7 @@ static struct ud_actor *actor_of(struct roce_world *w, int node, uint32_t number
 void ud_judge_poll(struct roce_world *w, int node)
 {
 	struct ud_world *ud = ud_world_of(w);
-	struct roce_node *n = &ud->nodes[node];
+	struct roce_node *n = &ud->mesh.nodes[node];
 	struct weft_completion c;
 	struct ud_actor *a;
 
@@ -254,7 +255,7 @@ void ud_judge_poll(struct roce_world *w, int node)
 	for (uint32_t i = 0; i < UD_ACTORS; i++) {
 		a = &ud->actors[i];
 		if (ud_node_of(i) == node && a->posted == a->received)
-			a->excuse_ns = ib_mesh_world(ud->mesh)->now_ns;
+			a->excuse_ns = ib_mesh_world(ud->mesh.net)->now_ns;
 	}
 }
 
@@ -294,7 +295,7 @@ void ud_judge_end(struct roce_world *w)
 
 	for (int a = 0; a < UD_NODES; a++) {
 		for (int b = 0; b < UD_NODES; b++) {
-			const struct sim_datagram *pipe = ib_mesh_pipe(ud->mesh, a, b);
+			const struct sim_datagram *pipe = ib_mesh_pipe(ud->mesh.net, a, b);
 
 			ud->is_lossless &= pipe->counts.dropped_full == 0;
 			roce_count_packets(w, pipe);
@@ -303,5 +304,5 @@ void ud_judge_end(struct roce_world *w)
 	for (uint32_t i = 0; i < UD_ACTORS; i++)
 		lost_judge(w, &ud->actors[i]);
 	for (int n = 0; n < UD_NODES; n++)
-		roce_node_judge(w, &ud->nodes[n]);
+		roce_node_judge(w, &ud->mesh.nodes[n]);
 }

@@ -26,7 +26,7 @@ static const uint64_t end_max_ns = UINT64_C(500) * 1000000000;
 
 static uint64_t now_of(struct ud_world *ud)
 {
-	return ib_mesh_world(ud->mesh)->now_ns;
+	return ib_mesh_world(ud->mesh.net)->now_ns;
 }
 
 /* ---- Address handles ------------------------------------------------------------------------ */
@@ -43,7 +43,7 @@ static struct weft_path path_to(struct ud_world *ud, const struct ud_actor *a,
 				const struct ud_handle *h)
 {
 	const struct inet_end *from = &ud_roce_of(ud, a->index)->ib->at[h->is_ipv6];
-	const struct inet_end *to = &ud->nodes[h->node].ib->at[h->is_ipv6];
+	const struct inet_end *to = &ud->mesh.nodes[h->node].ib->at[h->is_ipv6];
 	struct weft_path path = { .from = address_of(from->address, h->is_ipv6),
 				  .to = address_of(to->address, h->is_ipv6),
 				  .mtu_bytes = h->mtu_bytes };
@@ -94,7 +94,7 @@ static void actor_attach(struct ud_world *ud, struct ud_actor *a)
 		.q_key = a->q_key,
 	};
 
-	CHECK(ib_mesh_attach(ud->mesh, a->qp, &k) == WEFT_OK);
+	CHECK(ib_mesh_attach(ud->mesh.net, a->qp, &k) == WEFT_OK);
 }
 
 static void actor_open(struct ud_world *ud, uint32_t i)
@@ -120,29 +120,16 @@ static void actor_open(struct ud_world *ud, uint32_t i)
 static int ud_open(struct roce_world *w)
 {
 	struct ud_world *ud = ud_world_of(w);
-	struct ib_mesh_options o = { .seed = w->seed,
-				     .nodes = UD_NODES,
-				     .trace_max = ROCE_TRACE_EVENTS };
-	struct adapter *adapters[UD_NODES];
+	struct sim_faults faults;
 
 	ud->prng.state = prng_mix(w->seed);
-	for (int n = 0; n < UD_NODES; n++) {
-		if (roce_node_init(&ud->nodes[n], w, (uint32_t)n) < 0)
-			return -1;
-		adapters[n] = &ud->nodes[n].adapter;
-	}
-	o.faults = roce_draw_faults(&ud->prng);
+	faults = roce_draw_faults(&ud->prng);
 	if (prng_below(&ud->prng, 3) == 0)
-		o.faults.loss_ppm = o.faults.corrupt_ppm = o.faults.cut_ppm = 0;
-	ud->is_lossless = !o.faults.loss_ppm && !o.faults.corrupt_ppm && !o.faults.cut_ppm;
+		faults.loss_ppm = faults.corrupt_ppm = faults.cut_ppm = 0;
+	ud->is_lossless = !faults.loss_ppm && !faults.corrupt_ppm && !faults.cut_ppm;
 	ud->mtu_bytes = iba_mtu_bytes((uint8_t)(1 + prng_below(&ud->prng, 5)));
-	ud->mesh = ib_mesh_open(&o, adapters);
-	if (!ud->mesh)
+	if (roce_mesh_open(&ud->mesh, w, &faults, NODE_BYTES) < 0)
 		return -1;
-	for (int n = 0; n < UD_NODES; n++) {
-		if (roce_node_open(&ud->nodes[n], ib_mesh_node(ud->mesh, n), NODE_BYTES) < 0)
-			return -1;
-	}
 	for (uint32_t i = 0; i < UD_ACTORS; i++)
 		actor_open(ud, i);
 	return 0;
@@ -150,19 +137,12 @@ static int ud_open(struct roce_world *w)
 
 static void ud_close(struct roce_world *w)
 {
-	struct ud_world *ud = ud_world_of(w);
-
-	if (roce_has_failed(w))
-		world_fini(ib_mesh_world(ud->mesh));
-	else
-		ib_mesh_close(ud->mesh);
-	for (int n = 0; n < UD_NODES; n++)
-		roce_node_fini(&ud->nodes[n], w);
+	roce_mesh_close(&ud_world_of(w)->mesh, w);
 }
 
 static struct world *ud_clock(struct roce_world *w)
 {
-	return ib_mesh_world(ud_world_of(w)->mesh);
+	return ib_mesh_world(ud_world_of(w)->mesh.net);
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */
@@ -397,7 +377,7 @@ static void finish(struct roce_world *w)
 		roce_node_drop(ud_roce_of(ud, i), a->qp, a->tag);
 	}
 	for (int n = 0; n < UD_NODES && !roce_has_failed(w); n++)
-		roce_node_shut(&ud->nodes[n], w);
+		roce_node_shut(&ud->mesh.nodes[n], w);
 }
 
 /* Until all has been sent, and what is under way has arrived. */
@@ -413,11 +393,11 @@ static bool ud_step(struct roce_world *w)
 		act(w, a);
 		is_done &= a->ended == UD_OPS && !a->is_stopped;
 	}
-	if (is_done && !roce_has_failed(w) && !ib_mesh_is_flowing(ud->mesh)) {
+	if (is_done && !roce_has_failed(w) && !ib_mesh_is_flowing(ud->mesh.net)) {
 		finish(w);
 		return false;
 	}
-	who = ib_mesh_step(ud->mesh);
+	who = ib_mesh_step(ud->mesh.net);
 	for (int n = 0; n < UD_NODES; n++) {
 		if (who < 0 || who == n)
 			ud_judge_poll(w, n);

@@ -6,11 +6,11 @@
  */
 #pragma once
 
-#include "sim/roce/ib_mesh.h"
+#include "sim/roce/roce_mesh.h"
 #include "sim/roce/roce_node.h"
 
 enum {
-	UD_NODES = 3,
+	UD_NODES = ROCE_MESH_NODES,
 	UD_QPS = 2,
 	UD_ACTORS = UD_NODES * UD_QPS,
 	UD_OPS = 60, /* of each actor */
@@ -95,8 +95,7 @@ struct ud_actor {
 
 struct ud_world {
 	struct prng prng;
-	struct ib_mesh *mesh;
-	struct roce_node nodes[UD_NODES];
+	struct roce_mesh mesh;
 	struct ud_actor actors[UD_ACTORS];
 	uint32_t mtu_bytes, serial;
 	bool is_lossless;
@@ -114,7 +113,7 @@ static inline int ud_node_of(uint32_t actor)
 
 static inline struct roce_node *ud_roce_of(struct ud_world *ud, uint32_t actor)
 {
-	return &ud->nodes[ud_node_of(actor)];
+	return &ud->mesh.nodes[ud_node_of(actor)];
 }
 
 /* ---- The judge ------------------------------------------------------------------------------ */
