@@ -299,11 +299,18 @@ static void end_piece(struct iwarp_stream *s, struct tx_fpdu *f, bool is_last)
 	stream_attention(s);
 }
 
-/* The payload of an FPDU is missing: its request fails, if it is of one; the stream ends. */
+/*
+ * The payload of an FPDU is missing: its request fails, if it is of one; the stream ends. The peer
+ * learns for which Read a page is gone.
+ */
 static void source_gone(struct iwarp_stream *s, uint8_t source, uint32_t slot, enum weft_reason r)
 {
 	enum weft_reason reason = mem_gone_reason(r, WEFT_R_SOURCE_GONE);
 
+	if (source == TX_RESPONSE && r == WEFT_R_MEMORY_GONE && s->state == STREAM_OPEN) {
+		readq_refuse(s, slot, r);
+		return;
+	}
 	if (source == TX_REQUEST && s->state == STREAM_OPEN)
 		send_queue_end(
 			s->qp, send_queue_at(&s->qp->sq, slot),

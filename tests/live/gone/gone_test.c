@@ -163,7 +163,8 @@ static const struct access_kind {
 	{ "Read into it", WEFT_OP_READ, false, true, false },
 };
 
-enum transport { OVER_TCP, OVER_UDP, IN_PROCESS, TRANSPORTS };
+/* Without a CRC the kernel reads and places payload; with one it passes through weft's memory. */
+enum transport { OVER_TCP, OVER_TCP_WITHOUT_CRC, OVER_UDP, IN_PROCESS };
 
 struct bench {
 	enum transport transport;
@@ -173,9 +174,14 @@ struct bench {
 
 static void connect_nodes(struct bench *b)
 {
+	const struct weft_connect_options without_crc = { .is_crc_off = true };
+
 	switch (b->transport) {
 	case OVER_TCP:
 		tcp_ends_connect(&b->near, &b->far, NULL);
+		break;
+	case OVER_TCP_WITHOUT_CRC:
+		tcp_ends_connect(&b->near, &b->far, &without_crc);
 		break;
 	case OVER_UDP:
 		roce_start_both(b->near.node.qp, b->far.node.qp);
@@ -277,10 +283,11 @@ static void expect_status(enum transport transport, const struct access_kind *k,
 			  enum weft_status status)
 {
 	bool is_answered = k->opcode == WEFT_OP_READ || k->opcode == WEFT_OP_FETCH_ADD;
+	bool is_tcp = transport == OVER_TCP || transport == OVER_TCP_WITHOUT_CRC;
 
 	if (!k->is_far)
 		EXPECT_EQ(status, WEFT_ERR_LOCAL_ACCESS);
-	else if (transport == OVER_TCP && !is_answered)
+	else if (is_tcp && !is_answered)
 		EXPECT(status == WEFT_SUCCESS || status == WEFT_ERR_FLUSHED);
 	else
 		EXPECT_EQ(status,
@@ -361,6 +368,11 @@ TEST(test_vmm_04_memory_that_goes_over_tcp)
 	run_all(OVER_TCP, false);
 }
 
+TEST(test_vmm_04_memory_that_goes_over_tcp_without_a_crc)
+{
+	run_all(OVER_TCP_WITHOUT_CRC, false);
+}
+
 TEST(test_vmm_04_memory_that_goes_over_udp)
 {
 	const char *why_not = own_network_enter();
@@ -404,6 +416,15 @@ TEST(test_vmm_04_memory_mapped_later_is_not_reached_over_tcp)
 	if (why_not)
 		SKIP(why_not);
 	run_all(OVER_TCP, true);
+}
+
+TEST(test_vmm_04_memory_mapped_later_is_not_reached_over_tcp_without_a_crc)
+{
+	const char *why_not = why_no_notices();
+
+	if (why_not)
+		SKIP(why_not);
+	run_all(OVER_TCP_WITHOUT_CRC, true);
 }
 
 TEST(test_vmm_04_memory_mapped_later_is_not_reached_over_udp)
