@@ -163,6 +163,8 @@ TEST(test_api_null_listener_and_request)
 	struct weft_request *request;
 	struct weft_peer peer;
 
+	EXPECT_NULL(weft_address_parse(NULL, &address));
+	EXPECT_NULL(weft_address_parse("127.0.0.1:1", NULL));
 	EXPECT_EQ(weft_listener_number(NULL), 0);
 	EXPECT_NULL(weft_listener_address(NULL, &address));
 	EXPECT_NULL(weft_listener_next(NULL, &request));
@@ -197,6 +199,8 @@ TEST(test_api_null_connection_manager)
 	EXPECT_NULL(weft_cm_id_open(NULL, &options, &offer, &id));
 	EXPECT_NULL(weft_cm_id_next(NULL, &news));
 	EXPECT_NULL(weft_cm_id_accept(NULL, &offer));
+	offer.reserved[0] = 1; /* looked at before the cm_id is */
+	EXPECT_EQ(weft_cm_id_accept((struct weft_cm_id *)&offer, &offer), WEFT_R_RESERVED);
 	EXPECT_NULL(weft_cm_id_reject(NULL, 0, NULL, 0));
 	EXPECT_NULL(weft_cm_id_ready(NULL));
 	EXPECT_NULL(weft_cm_id_established(NULL));

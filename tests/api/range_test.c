@@ -92,7 +92,8 @@ TEST(test_api_range_of_addresses)
 TEST(test_api_range_of_connections)
 {
 	const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
-	struct weft_connect_options deep = { .ird = UINT32_MAX - 1 };
+	struct weft_connect_options later = { .reserved = { 1 } };
+	struct weft_connect_options deep = { .ird = UINT16_MAX + 5 };
 	struct weft_qp_options options;
 	struct weft_listener *listener;
 	struct weft_request *request = NULL;
@@ -120,6 +121,8 @@ TEST(test_api_range_of_connections)
 	while (!request)
 		REQUIRE(weft_listener_next(listener, &request) == WEFT_OK);
 	EXPECT_EQ(weft_request_accept(request, far, NULL), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_request_accept(request, rc, &later), WEFT_R_RESERVED);
+	EXPECT_EQ(weft_request_reject(request, &later), WEFT_R_RESERVED);
 	EXPECT_EQ(weft_request_reject(request, NULL), WEFT_OK);
 	REQUIRE(weft_listener_close(listener) == WEFT_OK);
 	EXPECT_EQ(weft_qp_destroy(rc), WEFT_OK);
@@ -179,7 +182,8 @@ TEST(test_api_range_of_rio)
 	struct weft_rio_requester_options requests = { .requests_max = UINT32_MAX };
 	struct weft_rio_requester_options sges = { .sges_max = UINT32_MAX };
 	struct weft_rio_owner_options requesters = { .requesters_max = 33 };
-	struct weft_rio_iounit_options adapters = { .adapters = 9 }, pieces = { .piece_bytes = 1 };
+	struct weft_rio_iounit_options adapters = { .adapters = 9 },
+				       pieces = { .piece_bytes = 4096 };
 	struct weft_rio_sge none = { .memory = memory },
 			    far = { .memory = memory, .length = 1, .platform = { 2, 1 } };
 	struct weft_rio_requester *requester;
@@ -223,6 +227,8 @@ TEST(test_api_range_of_rios_requests)
 							 .sges = sges,
 							 .sge_count = 2 };
 	EXPECT_EQ(weft_rio_request_submit(requester, &request), WEFT_R_LIMIT);
+	transactions[0].sges = NULL;
+	EXPECT_EQ(weft_rio_request_submit(requester, &request), WEFT_R_NULL_ARGUMENT);
 	request.transactions = NULL;
 	EXPECT_EQ(weft_rio_request_submit(requester, &request), WEFT_R_SGL_NO_TRANSACTION);
 	weft_rio_requester_close(requester);
@@ -236,7 +242,7 @@ TEST(test_api_range_of_names_of_rio)
 					      .family = 4, .ip = { 127, 0, 0, 1 }, .port = 1 } };
 	struct weft_rio_self self = { .platform = { 1, 1 }, .peers = &peer, .peer_count = 1 };
 	char name[300], path[5000];
-	struct weft_rio_rule rule = { .device = "" };
+	struct weft_rio_rule rule = { .device = "", .operations = 1 << WEFT_RIO_READ };
 	struct weft_rio_owner_options owning = { .rules = &rule, .rule_count = 1 };
 	struct weft_rio_store store = { .number = 0, .name = "disk", .text = "mem:64k" };
 	struct weft_rio_iounit_options unit = { .stores = &store, .store_count = 1 };
@@ -253,6 +259,8 @@ TEST(test_api_range_of_names_of_rio)
 	memcpy(peer.name, "a\nb", 4);
 	EXPECT_EQ(weft_rio_owner_open(&self, &owning, &owner), WEFT_R_BAD_ARGUMENT);
 	peer.name[0] = '\0';
+	REQUIRE(weft_rio_owner_open(&self, &owning, &owner) == WEFT_OK);
+	weft_rio_owner_close(owner);
 	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
 	store.number = 65536;
 	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);

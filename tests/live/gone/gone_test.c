@@ -373,6 +373,42 @@ TEST(test_vmm_04_memory_that_goes_over_tcp_without_a_crc)
 	run_all(OVER_TCP_WITHOUT_CRC, false);
 }
 
+/* The kernel says of several requests at once that a page is gone, and not of which. */
+TEST(test_vmm_04_requests_before_the_one_whose_page_is_gone_end_well_without_a_crc)
+{
+	static struct bench b;
+	struct weft_send_wr wrs[3];
+	struct weft_sge sges[3];
+	struct node *near, *far;
+	struct weft_completion c;
+	struct patch p;
+
+	bench_open(&b, OVER_TCP_WITHOUT_CRC);
+	node_open(b.near.adapter, &b.near.node, NULL);
+	node_open(b.far.adapter, &b.far.node, NULL);
+	connect_nodes(&b);
+	near = &b.near.node;
+	far = &b.far.node;
+	patch_open(&p, near->pd);
+	for (uint64_t i = 0; i < 3; i++) {
+		uint8_t *from = i == 2 ? gone_at(&p) : p.memory;
+
+		sges[i] = (struct weft_sge){ (uintptr_t)from, 2000, p.tag };
+		wrs[i] = node_wr(WEFT_OP_WRITE, i, &sges[i], far);
+	}
+	protect(&p);
+	MUST(weft_qp_post_send(near->qp, wrs, 3, NULL));
+	for (uint64_t i = 0; i < 3; i++) {
+		c = node_next(near->cq);
+		EXPECT_EQ(c.id, i);
+		EXPECT_EQ(c.status, i == 2 ? WEFT_ERR_LOCAL_ACCESS : WEFT_SUCCESS);
+	}
+	patch_close(&p, near->pd);
+	node_close(near, NULL);
+	node_close(far, NULL);
+	bench_close(&b);
+}
+
 TEST(test_vmm_04_memory_that_goes_over_udp)
 {
 	const char *why_not = own_network_enter();
