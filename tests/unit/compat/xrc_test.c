@@ -268,6 +268,8 @@ TEST(test_xrc_refusals)
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
 		.srq_type = IBV_SRQT_XRC,
 	};
+	/* Which file, but not how it is shared. */
+	struct ibv_xrcd_init_attr half = { .comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1 };
 	struct ibv_srq_init_attr plain = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_recv_wr *bad, wr = { 0 };
 	struct ibv_srq *basic;
@@ -284,6 +286,9 @@ TEST(test_xrc_refusals)
 	EXPECT_EQ(errno, EINVAL);
 	EXPECT(!xrcd_open(x.r.context, 1 << 20, O_CREAT));
 	EXPECT_EQ(errno, EBADF);
+	errno = 0;
+	EXPECT(!ibv_open_xrcd(x.r.context, &half));
+	EXPECT_EQ(errno, EINVAL);
 	EXPECT(ibv_post_recv(x.sends, &wr, &bad) != 0);
 	basic = ibv_create_srq(x.r.pd, &plain);
 	REQUIRE(basic);
