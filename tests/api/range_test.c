@@ -12,6 +12,18 @@ static struct weft_pd *pd, *other_pd;
 static struct weft_cq *cq;
 static uint8_t memory[64];
 
+#define PATIENCE_NS (UINT64_C(60) * 1000 * 1000 * 1000)
+
+/* No process listens there. */
+static const struct weft_rio_peer absent_peer = {
+	.role = WEFT_RIO_OWNER,
+	.platform = { 2, 1 },
+	.address = { .family = 4, .ip = { 127, 0, 0, 1 }, .port = 1 },
+};
+static const struct weft_rio_self self = { .platform = { 1, 1 },
+					   .peers = &absent_peer,
+					   .peer_count = 1 };
+
 static void open_both(void)
 {
 	REQUIRE(weft_adapter_open(NULL, &adapter) == WEFT_OK);
@@ -96,7 +108,9 @@ TEST(test_api_range_of_connections)
 	struct weft_connect_options deep = { .ird = UINT16_MAX + 5 };
 	struct weft_qp_options options;
 	struct weft_listener *listener;
-	struct weft_request *request = NULL;
+	struct weft_request *request;
+	struct weft_event event;
+	bool has_event;
 	struct weft_address at;
 	struct weft_qp *rc, *joined[2], *ud, *far;
 	struct weft_cq *far_cq;
@@ -118,8 +132,11 @@ TEST(test_api_range_of_connections)
 	EXPECT_EQ(weft_qp_dial(joined[0], &at, NULL), WEFT_R_QP_STATE);
 	/* A request is answered by a queue pair of the adapter that it came to. */
 	REQUIRE(weft_qp_dial(far, &at, NULL) == WEFT_OK);
-	while (!request)
-		REQUIRE(weft_listener_next(listener, &request) == WEFT_OK);
+	do {
+		REQUIRE(weft_event_next(adapter, PATIENCE_NS, &event, &has_event) == WEFT_OK);
+		REQUIRE(has_event);
+	} while (event.kind != WEFT_EVENT_REQUEST);
+	REQUIRE(weft_listener_next(listener, &request) == WEFT_OK && request);
 	EXPECT_EQ(weft_request_accept(request, far, NULL), WEFT_R_BAD_ARGUMENT);
 	EXPECT_EQ(weft_request_accept(request, rc, &later), WEFT_R_RESERVED);
 	EXPECT_EQ(weft_request_reject(request, &later), WEFT_R_RESERVED);
@@ -172,12 +189,7 @@ TEST(test_api_range_of_roce)
 
 TEST(test_api_range_of_rio)
 {
-	struct weft_rio_peer peer = { .role = WEFT_RIO_OWNER,
-				      .platform = { 2, 1 },
-				      .address = {
-					      .family = 4, .ip = { 127, 0, 0, 1 }, .port = 1 } };
-	struct weft_rio_self self = { .platform = { 1, 1 }, .peers = &peer, .peer_count = 1 };
-	struct weft_rio_self nowhere = { .peers = &peer, .peer_count = 1 };
+	struct weft_rio_self nowhere = { .peers = &absent_peer, .peer_count = 1 };
 	struct weft_rio_self no_peers = { .platform = { 1, 1 }, .peer_count = 1 };
 	struct weft_rio_requester_options requests = { .requests_max = UINT32_MAX };
 	struct weft_rio_requester_options sges = { .sges_max = UINT32_MAX };
@@ -207,11 +219,6 @@ TEST(test_api_range_of_rio)
 TEST(test_api_range_of_rios_requests)
 {
 	static struct weft_rio_transaction transactions[1000];
-	struct weft_rio_peer peer = { .role = WEFT_RIO_OWNER,
-				      .platform = { 2, 1 },
-				      .address = {
-					      .family = 4, .ip = { 127, 0, 0, 1 }, .port = 1 } };
-	struct weft_rio_self self = { .platform = { 1, 1 }, .peers = &peer, .peer_count = 1 };
 	struct weft_rio_sge sges[2] = { { .memory = memory, .length = 1 },
 					{ .memory = memory, .length = 1 } };
 	struct weft_rio_requester_options one = { .sges_max = 1 };
@@ -236,11 +243,8 @@ TEST(test_api_range_of_rios_requests)
 
 TEST(test_api_range_of_names_of_rio)
 {
-	struct weft_rio_peer peer = { .role = WEFT_RIO_IOUNIT,
-				      .platform = { 2, 1 },
-				      .address = {
-					      .family = 4, .ip = { 127, 0, 0, 1 }, .port = 1 } };
-	struct weft_rio_self self = { .platform = { 1, 1 }, .peers = &peer, .peer_count = 1 };
+	struct weft_rio_peer peer = absent_peer;
+	struct weft_rio_self named = { .platform = { 1, 1 }, .peers = &peer, .peer_count = 1 };
 	char name[300], path[5000];
 	struct weft_rio_rule rule = { .device = "", .operations = 1 << WEFT_RIO_READ };
 	struct weft_rio_owner_options owning = { .rules = &rule, .rule_count = 1 };
@@ -250,31 +254,32 @@ TEST(test_api_range_of_names_of_rio)
 	struct weft_rio_iounit *iounit;
 	struct weft_rio_owner *owner;
 
+	peer.role = WEFT_RIO_IOUNIT;
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	EXPECT_EQ(weft_rio_owner_open(&self, &owning, &owner), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_owner_open(&named, &owning, &owner), WEFT_R_BAD_ARGUMENT);
 	rule.device = name;
-	EXPECT_EQ(weft_rio_owner_open(&self, &owning, &owner), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_owner_open(&named, &owning, &owner), WEFT_R_BAD_ARGUMENT);
 	rule.device = NULL;
 	memcpy(peer.name, "a\nb", 4);
-	EXPECT_EQ(weft_rio_owner_open(&self, &owning, &owner), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_owner_open(&named, &owning, &owner), WEFT_R_BAD_ARGUMENT);
 	peer.name[0] = '\0';
-	REQUIRE(weft_rio_owner_open(&self, &owning, &owner) == WEFT_OK);
+	REQUIRE(weft_rio_owner_open(&named, &owning, &owner) == WEFT_OK);
 	weft_rio_owner_close(owner);
-	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_iounit_open(&named, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
 	store.number = 65536;
-	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_iounit_open(&named, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
 	store = (struct weft_rio_store){ .number = 1, .name = "a\nb", .text = "mem:64k" };
-	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_iounit_open(&named, &unit, &iounit, why), WEFT_R_BAD_ARGUMENT);
 	store.name = "disk";
 	store.text = "mem:0";
-	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_STORE_SIZE);
+	EXPECT_EQ(weft_rio_iounit_open(&named, &unit, &iounit, why), WEFT_R_STORE_SIZE);
 	store.text = "rio:/tmp/x";
-	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_STORE_OPEN);
+	EXPECT_EQ(weft_rio_iounit_open(&named, &unit, &iounit, why), WEFT_R_STORE_OPEN);
 	EXPECT(strstr(why, "device=NAME") != NULL);
 	memset(path, 'p', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	memcpy(path, "file:/", 6);
 	store.text = path;
-	EXPECT_EQ(weft_rio_iounit_open(&self, &unit, &iounit, why), WEFT_R_STORE_OPEN);
+	EXPECT_EQ(weft_rio_iounit_open(&named, &unit, &iounit, why), WEFT_R_STORE_OPEN);
 }

@@ -121,7 +121,7 @@ extern const char policy_unknown[];
  */
 enum weft_reason policy_wished(enum weft_policy *policy);
 
-/* What `on` or `off` means. False: it is neither. */
+/* What `on` or `off` means. False: it is neither, and *is_on stays. */
 bool switch_named(const char *name, bool *is_on);
 
 /*
@@ -132,7 +132,7 @@ extern const char serve_unknown[], crc_unknown[], near_unknown[];
 
 /* WEFT_SERVE: weft's thread does all of the work, see weft_adapter_serve(). Default: no. */
 bool serve_wished(void);
-/* WEFT_CRC: iWARP insists on a CRC. Default: yes. */
+/* WEFT_CRC: iWARP asks for a CRC, which both ends must forgo. Default: yes. */
 bool crc_wished(void);
 
 /* How packets of RoCE go to adapters of this host. */

@@ -33,8 +33,12 @@ enum weft_reason policy_wished(enum weft_policy *policy)
 
 bool switch_named(const char *name, bool *is_on)
 {
-	*is_on = strcmp(name, "on") == 0;
-	return *is_on || strcmp(name, "off") == 0;
+	bool is_named_on = strcmp(name, "on") == 0;
+
+	if (!is_named_on && strcmp(name, "off") != 0)
+		return false;
+	*is_on = is_named_on;
+	return true;
 }
 
 const char serve_unknown[] = "This is not on or off, and counts as off";
@@ -56,10 +60,9 @@ bool crc_wished(void)
 	const char *name = observe_wish("WEFT_CRC");
 	bool is_on = true;
 
-	if (!name || switch_named(name, &is_on))
-		return is_on;
-	observe_complain("WEFT_CRC", name, crc_unknown);
-	return true;
+	if (name && !switch_named(name, &is_on))
+		observe_complain("WEFT_CRC", name, crc_unknown);
+	return is_on;
 }
 
 const char near_unknown[] = "This is not on, off or packets, and counts as on";

@@ -22,8 +22,7 @@ void store_run_pass_time(struct store_run *run)
 	store_expire(run->store, run->now_ns);
 }
 
-/* Waits for the files below, then for time, which is virtual: it passes when they have nothing done
- * in a millisecond. */
+/* Waits for the files below. If they have nothing done in a millisecond, virtual time passes. */
 static void wait_or_pass_time(struct store_run *run)
 {
 	uint64_t due_ns = store_due(run->store);

@@ -7,15 +7,6 @@
 
 static struct unit_world world, *const w = &world;
 
-static enum weft_reason said(const struct rio_msg *m)
-{
-	uint8_t bytes[RIO_MSG_BYTES_MAX];
-	size_t length = rio_session_close(&w->owner, m, bytes, sizeof(bytes));
-
-	REQUIRE(length > 0);
-	return rio_iounit_take(w->unit, bytes, length, w->now_ns);
-}
-
 TEST(test_rio_unit_refuses_a_configuration_without_a_part)
 {
 	const struct rio_iounit_config good = { .self = { UNIT, 1 },
@@ -67,10 +58,10 @@ TEST(test_rio_unit_takes_no_message_of_another_role_nor_without_an_owner)
 	const struct rio_msg ping = { .type = RIO_PING, .id = 1 };
 
 	world_open(w, 1, false);
-	EXPECT_EQ(said(&status), WEFT_R_RIO_UNEXPECTED);
-	EXPECT_EQ(said(&ping), WEFT_OK);
+	EXPECT_EQ(world_try_say(w, &status), WEFT_R_RIO_UNEXPECTED);
+	EXPECT_EQ(world_try_say(w, &ping), WEFT_OK);
 	rio_iounit_owner_left(w->unit);
-	EXPECT_EQ(said(&ping), WEFT_R_RIO_UNEXPECTED);
+	EXPECT_EQ(world_try_say(w, &ping), WEFT_R_RIO_UNEXPECTED);
 	world_run(w);
 	world_close(w);
 }
@@ -85,7 +76,7 @@ TEST(test_rio_unit_refuses_a_grant_of_itself)
 	};
 
 	world_open(w, 1, false);
-	EXPECT_EQ(said(&grant), WEFT_R_RIO_UNEXPECTED);
+	EXPECT_EQ(world_try_say(w, &grant), WEFT_R_RIO_UNEXPECTED);
 	world_run(w);
 	world_close(w);
 }

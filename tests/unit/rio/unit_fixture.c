@@ -166,13 +166,18 @@ void world_close(struct unit_world *w)
 	store_destroy(w->disk);
 }
 
-void world_say(struct unit_world *w, const struct rio_msg *m)
+enum weft_reason world_try_say(struct unit_world *w, const struct rio_msg *m)
 {
 	uint8_t bytes[RIO_MSG_BYTES_MAX];
 	size_t length = rio_session_close(&w->owner, m, bytes, sizeof(bytes));
 
 	REQUIRE(length > 0);
-	REQUIRE(rio_iounit_take(w->unit, bytes, length, w->now_ns) == WEFT_OK);
+	return rio_iounit_take(w->unit, bytes, length, w->now_ns);
+}
+
+void world_say(struct unit_world *w, const struct rio_msg *m)
+{
+	REQUIRE(world_try_say(w, m) == WEFT_OK);
 }
 
 static struct platform name_of(int requester)

@@ -93,6 +93,8 @@ void world_unstick(struct unit_world *w);
 void world_close(struct unit_world *w);
 
 void world_grant(struct unit_world *w, int requester);
+/* The owner says it; how the unit takes it. */
+enum weft_reason world_try_say(struct unit_world *w, const struct rio_msg *m);
 void world_say(struct unit_world *w, const struct rio_msg *m);
 
 /* A list as it is being written. */
