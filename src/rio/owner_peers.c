@@ -359,10 +359,10 @@ enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_handshake 
 {
 	enum rio_role role = handshake->greet.peer.role;
 
-	if (role != RIO_REQUESTER && role != RIO_IOUNIT)
-		return WEFT_R_RIO_UNEXPECTED;
-	if (place > o->config.iounits_max || (place > 0) != (role == RIO_IOUNIT))
+	if (place > o->config.iounits_max)
 		return WEFT_R_BAD_ARGUMENT;
+	if (role != (place > 0 ? RIO_IOUNIT : RIO_REQUESTER))
+		return WEFT_R_RIO_UNKNOWN_PEER;
 	if (is_here(o, handshake->greet.peer.platform))
 		return WEFT_R_RIO_TWICE;
 	return role == RIO_REQUESTER ? requester_came(o, handshake, number)

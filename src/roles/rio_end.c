@@ -599,14 +599,18 @@ static void end_flush(struct rio_end *end)
 		rio_end_hang_up(end, r);
 }
 
+/* Makes room for one entry. Posting the full queue may end the connection. */
+static void queue_room(struct rio_end *end)
+{
+	if (end->queued == RIO_BATCH)
+		end_flush(end);
+}
+
 /* The next queue entry, with its segment. */
 static struct weft_send_wr *queue_add(struct rio_end *end)
 {
-	struct weft_send_wr *wr;
+	struct weft_send_wr *wr = &end->queue[end->queued];
 
-	if (end->queued == RIO_BATCH)
-		end_flush(end);
-	wr = &end->queue[end->queued];
 	*wr = (struct weft_send_wr){ .sges = &end->sges[end->queued], .sge_count = 1 };
 	return wr;
 }
@@ -629,11 +633,10 @@ void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length)
 	struct weft_send_wr *wr;
 	uint8_t *copy;
 
+	queue_room(end);
 	if (!can_say(end))
 		return;
 	wr = queue_add(end);
-	if (!can_say(end))
-		return; /* posting the full queue has ended the connection */
 	wr->opcode = WEFT_OP_SEND;
 	if (length <= short_bytes(end)) {
 		copy = end->inline_bufs + (size_t)end->queued * short_bytes(end);
@@ -661,11 +664,10 @@ enum weft_reason rio_end_move(struct rio_end *end, const struct rio_move *move)
 {
 	struct weft_send_wr *wr;
 
+	queue_room(end);
 	if (end->state != RIO_END_UP)
 		return WEFT_R_PEER_GONE;
 	wr = queue_add(end);
-	if (end->state != RIO_END_UP)
-		return WEFT_R_PEER_GONE; /* posting the full queue has ended the connection */
 	wr->id = (uint64_t)move->id << RIO_WORK_BITS | RIO_WORK_MOVE;
 	wr->opcode = move->is_read ? WEFT_OP_READ : WEFT_OP_WRITE;
 	wr->flags = WEFT_SIGNALLED;

@@ -60,10 +60,6 @@ static uint32_t place_of(const struct rio_loop *loop, const struct rio_end *end)
 
 static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 {
-	enum rio_role wanted = end->dial ? RIO_IOUNIT : RIO_REQUESTER;
-
-	if (rio_handshake_peer(&end->handshake).role != wanted)
-		return WEFT_R_RIO_UNKNOWN_PEER;
 	return rio_owner_came(owner_of(loop)->core, &end->handshake, place_of(loop, end),
 			      &end->number);
 }

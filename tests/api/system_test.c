@@ -2,8 +2,10 @@
 /* What the system refuses: the errno value, of the thread that called; no descriptors left. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
+#include <weft/rio.h>
 #include <weft/weft.h>
 
 #include "test.h"
@@ -36,6 +38,35 @@ TEST(test_api_system_errno_is_the_calling_threads)
 	EXPECT_EQ(((int *)seen)[1], EISDIR);
 	EXPECT_EQ(weft_system_errno(), ENOENT);
 	EXPECT_EQ(weft_adapter_close(adapter), WEFT_OK);
+}
+
+TEST(test_api_faults_that_cannot_be_read_open_no_adapter)
+{
+	struct weft_adapter *adapter = NULL;
+
+	REQUIRE(setenv("WEFT_FAULTS", "seed=7,rnr=2", 1) == 0);
+	EXPECT_EQ(weft_adapter_open(NULL, &adapter), WEFT_R_BAD_ARGUMENT);
+	EXPECT(!adapter);
+	REQUIRE(unsetenv("WEFT_FAULTS") == 0);
+	REQUIRE(weft_adapter_open(NULL, &adapter) == WEFT_OK);
+	EXPECT_EQ(weft_adapter_close(adapter), WEFT_OK);
+}
+
+TEST(test_api_no_descriptors_left_for_a_requester)
+{
+	const struct weft_rio_self self = { .platform = { .unit = 1, .process = 1 } };
+	struct weft_rio_requester *requester = NULL;
+	struct rlimit before, none;
+	enum weft_reason refused;
+
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	none = before;
+	none.rlim_cur = 0;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	refused = weft_rio_requester_open(&self, NULL, &requester);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	EXPECT_EQ(refused, WEFT_R_DESCRIPTORS);
+	EXPECT(!requester);
 }
 
 TEST(test_api_no_descriptors_left_is_a_reason_of_its_own)

@@ -232,7 +232,6 @@ def test_mutate_each_place_of_a_rule_is_a_mutant(folder):
 
 
 def test_mutate_every_refusal_has_a_mutant_or_an_argument(folder):
-    table.BARE_MAX = 0
     checkout(folder, upper=UPPER, lower=LOWER)
     write(os.path.join(folder, "src/more.c"), MORE, 0o644)
     expect_equal("one is bare", table.faults(folder),

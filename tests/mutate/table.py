@@ -214,8 +214,6 @@ NO_RULE = {"WEFT_R_NO_MEMORY"}
 # With what decides on it: the condition, or the case.
 REFUSAL = re.compile(r"(?:if \([^;{}]*?\)\s*|(?:case [^;{}]*?|default):\s*)?(?:\{\s*)?return\b[^;]*?\bWEFT_R_\w+[^;]*;")
 COMPARED = re.compile(r"[!=]= WEFT_R_\w+")
-# How many refusals no mutant breaks. The number may only fall.
-BARE_MAX = 47
 
 Refusal = collections.namedtuple("Refusal", "path line function reasons start end")
 
@@ -267,8 +265,7 @@ def refusal_faults(sources, mutants, argued):
         if not (keys | r.reasons) & set(argued):
             bare.append("%s:%d: no mutant breaks the refusal of %s for %s" % (
                 r.path, r.line, r.function, ", ".join(sorted(r.reasons))))
-    return ["%s argues for %s, which needs no argument" % (ARGUED, key) for key in sorted(set(argued) - needed)] + (
-        bare if len(bare) > BARE_MAX else [])
+    return ["%s argues for %s, which needs no argument" % (ARGUED, key) for key in sorted(set(argued) - needed)] + bare
 
 
 def faults(root):

@@ -544,6 +544,21 @@ TEST(test_rio_03_who_does_not_greet_is_not_heard)
 	close_all();
 }
 
+/* An I/O unit is dialled by its owner; one that comes by itself is no requester. */
+TEST(test_rio_03_an_iounit_that_comes_to_the_owner_is_sent_away)
+{
+	static struct raw unit;
+
+	open_all();
+	raw_open(&unit, FIRST_IOUNIT, RIO_IOUNIT);
+	raw_dial(&unit, &c.owner_at, OWNER_UNIT, RIO_OWNER);
+	raw_expect_end(&unit);
+	expect_all_well();
+	EXPECT(!cluster_noted(&c, "came requester 2.1"));
+	raw_close(&unit);
+	close_all();
+}
+
 /* ---- Floods --------------------------------------------------------------------------------- */
 
 /* Connections that say nothing: neither who is here nor who comes is kept out by them. */

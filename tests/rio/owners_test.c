@@ -194,6 +194,122 @@ TEST(test_rio_09_a_requester_does_not_go_back_to_a_superseded_owner)
 	cluster_stop_iounit(&c, 0);
 }
 
+static bool find_nowhere(void *context, uint32_t peer, struct weft_address *address)
+{
+	(void)context;
+	(void)peer;
+	(void)address;
+	return false;
+}
+
+TEST(test_rio_02i_an_owner_that_is_nowhere_is_unreachable)
+{
+	const struct weft_rio_peer owner = cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, NULL);
+	struct weft_rio_self self = cluster_self(FIRST_REQUESTER, &owner, 1);
+	struct weft_rio_requester *q;
+
+	self.find = find_nowhere;
+	REQUIRE(weft_rio_requester_open(&self, NULL, &q) == WEFT_OK);
+	EXPECT_EQ(found(q, SECONDS / 5), WEFT_R_CONNECT_UNREACHABLE);
+	weft_rio_requester_close(q);
+}
+
+/* ---- Peers that an I/O unit does not want --------------------------------------------------- */
+
+static void *iounit_run(void *unit)
+{
+	weft_rio_iounit_run(unit);
+	return NULL;
+}
+
+/* One that it knows by its key. */
+TEST(test_rio_03_a_requester_that_comes_to_an_iounit_is_sent_away)
+{
+	const struct weft_rio_peer peers[] = {
+		cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, NULL),
+		cluster_peer(FIRST_REQUESTER, WEFT_RIO_REQUESTER, NULL),
+	};
+	const struct weft_rio_self self = cluster_self(FIRST_IOUNIT, peers, 2);
+	const struct weft_rio_iounit_options options = { .tell = tell };
+	struct weft_rio_iounit *unit;
+	static struct raw requester;
+	struct weft_address at;
+	pthread_t thread;
+
+	atomic_store(&owners, 0);
+	REQUIRE(weft_rio_iounit_open(&self, &options, &unit, NULL) == WEFT_OK);
+	weft_rio_iounit_address(unit, &at);
+	REQUIRE(pthread_create(&thread, NULL, iounit_run, unit) == 0);
+	raw_open(&requester, FIRST_REQUESTER, RIO_REQUESTER);
+	raw_dial(&requester, &at, FIRST_IOUNIT, RIO_IOUNIT);
+	raw_expect_end(&requester);
+	EXPECT_EQ(atomic_load(&owners), 0U);
+	raw_close(&requester);
+	weft_rio_iounit_stop(unit);
+	pthread_join(thread, NULL);
+	weft_rio_iounit_close(unit);
+}
+
+static void *stop_iounit(void *context)
+{
+	(void)context;
+	cluster_stop_iounit(&c, 0);
+	return NULL;
+}
+
+/* It connects before the unit stops, and greets while the unit waits for its device. */
+TEST(test_rio_02i_an_owner_that_greets_a_unit_that_stops_is_sent_away)
+{
+	static const struct weft_rio_store slow = { .number = 5,
+						    .name = "disk",
+						    .text = "delay:2s(mem:1M)" };
+	static uint8_t memory[512];
+	struct weft_rio_sge s = { .memory = memory, .length = sizeof(memory) };
+	struct weft_rio_transaction t = {
+		.operation = WEFT_RIO_WRITE, .length = sizeof(memory), .sges = &s, .sge_count = 1
+	};
+	struct weft_rio_traffic moved = { 0 };
+	struct weft_rio_requester *q;
+	struct weft_rio_result e;
+	static struct owner first;
+	static struct raw next;
+	uint32_t count = 0;
+	pthread_t thread;
+
+	atomic_store(&owners, 0);
+	cluster_begin(&c);
+	c.iounit_options[0].tell = tell;
+	cluster_add_iounit(&c, &slow, 1);
+	owner_start(&first, 10, true);
+	await_owners(1);
+	q = requester_start(&first);
+	t.device = cluster_device(q, "disk").number;
+	s.tag = cluster_memory(q, memory, sizeof(memory));
+	REQUIRE(weft_rio_request_submit(q, &(struct weft_rio_request){ .transactions = &t,
+								       .transaction_count = 1 }) ==
+		WEFT_OK);
+	while (moved.payload_out < sizeof(memory)) { /* then the device has it */
+		REQUIRE(weft_rio_request_wait(q, SECONDS / 100, &e, 1, &count) == WEFT_OK);
+		REQUIRE(count == 0);
+		weft_rio_requester_traffic(q, &moved);
+	}
+	raw_open(&next, OWNER_UNIT, RIO_OWNER);
+	next.self.term.number = 20;
+	REQUIRE(raw_connect(&next, &c.iounit_at[0], NULL));
+	REQUIRE(pthread_create(&thread, NULL, stop_iounit, NULL) == 0);
+	while (count == 0)
+		REQUIRE(weft_rio_request_wait(q, PATIENCE, &e, 1, &count) == WEFT_OK);
+	EXPECT_EQ(e.reason, WEFT_R_RIO_IOUNIT_LEFT);
+	raw_greet(&next, FIRST_IOUNIT, RIO_IOUNIT);
+	raw_expect_end(&next);
+	EXPECT_EQ(atomic_load(&owners), 1U);
+	raw_close(&next);
+	pthread_join(thread, NULL);
+	weft_rio_requester_close(q);
+	owner_end(&first, true);
+	weft_rio_owner_close(first.role);
+}
+
 /* ---- An I/O unit that begins again ---------------------------------------------------------- */
 
 static struct weft_rio_term kept;

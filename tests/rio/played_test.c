@@ -211,6 +211,19 @@ TEST(test_rio_02a_windows_that_are_invalid_pass_to_no_other_connection)
 	end();
 }
 
+/* An owner that hears the question and does not answer. */
+TEST(test_rio_02i_who_watches_does_not_wait_for_ever)
+{
+	struct weft_rio_member seen;
+	uint32_t count = 7;
+
+	begin();
+	EXPECT_EQ(weft_rio_requester_inquire(asker, SECONDS / 5, &seen, 1, &count),
+		  WEFT_R_RIO_TIMEOUT);
+	EXPECT_EQ(count, 0U);
+	end();
+}
+
 /* A list that is too long for its message: where the rest of it is. */
 static struct sgl_chain ask_long(void)
 {
@@ -361,6 +374,41 @@ TEST(test_rio_05_a_store_is_the_device_of_its_name_whatever_its_number)
 }
 
 /* Of a mirror's two members one would else have what the other has lost: rule 1 of docs/rio.md. */
+/* A segment is 1 GiB at most, and a request has 64. */
+TEST(test_rio_05_a_store_refuses_more_segments_than_a_request_has)
+{
+	struct rio_device disk = named(DEVICE, "disk");
+	struct span all = { memory, UINT64_C(65) << 30 };
+	struct store_request r = { .op = STORE_READ, .spans = &all, .span_count = 1 };
+	struct store *store;
+	struct rio_msg m;
+
+	disk.size_bytes = UINT64_C(1) << 40;
+	store = store_begin(&disk);
+	r.length = all.length;
+	REQUIRE(store_submit(store, &r, 0) == WEFT_OK);
+	EXPECT_EQ(store_outcome(store), WEFT_R_STORE_SPANS);
+	r.length = all.length = BLOCK;
+	REQUIRE(store_submit(store, &r, 0) == WEFT_OK);
+	REQUIRE(raw_hear(&owner, RIO_REQUEST, &m));
+	raw_say(&owner, &(struct rio_msg){ .type = RIO_STATUS, .id = m.id });
+	EXPECT_EQ(store_outcome(store), WEFT_OK);
+	store_destroy(store);
+	raw_close(&owner);
+	cluster_role_files_remove(folder);
+}
+
+TEST(test_rio_05_a_store_without_a_configuration_is_not_opened)
+{
+	const struct rio_store_config config = { "/no/such/conf", "disk" };
+	struct store *store = NULL;
+	char why[RIO_STORE_WHY] = "";
+
+	EXPECT_EQ(rio_store_open(&config, &store, why), WEFT_R_STORE_OPEN);
+	EXPECT(!store);
+	EXPECT(strstr(why, "/no/such/conf"));
+}
+
 TEST(test_rio_05_a_store_whose_device_may_have_lost_writes_serves_no_more)
 {
 	struct rio_device disk = named(DEVICE, "disk");

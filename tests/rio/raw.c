@@ -295,7 +295,7 @@ static void greet(struct raw *r)
 	r->session = r->handshake.greet.session;
 }
 
-void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum rio_role role)
+void raw_greet(struct raw *r, uint32_t unit, enum rio_role role)
 {
 	/* An address at which no process takes data connections. */
 	static const struct rio_address nowhere = { .family = 4,
@@ -305,9 +305,14 @@ void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum 
 
 	random[0]++;
 	r->expected = known_of(unit, role);
-	REQUIRE(raw_connect(r, to, NULL));
 	rio_handshake_dial(&r->handshake, &r->self, &r->expected, &nowhere, random);
 	greet(r);
+}
+
+void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum rio_role role)
+{
+	REQUIRE(raw_connect(r, to, NULL));
+	raw_greet(r, unit, role);
 }
 
 void raw_listen(struct raw *r)

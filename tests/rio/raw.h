@@ -39,7 +39,8 @@ void raw_close(struct raw *r);
 /* Connects, with these bytes as private data. False: rejected or closed. */
 bool raw_connect(struct raw *r, const struct weft_address *to, const struct rio_bytes *words);
 
-/* Connects to the unit and completes the handshake. */
+/* Completes the handshake of a connection that raw_connect() made; raw_dial() does both. */
+void raw_greet(struct raw *r, uint32_t unit, enum rio_role role);
 void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum rio_role role);
 
 /* raw_listen() listens; raw_await() accepts the unit's connection and completes the handshake. */

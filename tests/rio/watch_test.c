@@ -103,6 +103,20 @@ TEST(test_rio_01_who_watches_sees_that_the_owner_carried_no_payload)
 	cluster_close(&c);
 }
 
+TEST(test_rio_02i_who_watches_without_an_owner_learns_why)
+{
+	struct weft_rio_requester *q;
+	uint32_t count = 7;
+
+	cluster_open(&c, "mem:1M");
+	cluster_stop_owner(&c);
+	q = cluster_requester(&c, 0);
+	EXPECT_EQ(weft_rio_requester_inquire(q, SECONDS / 5, seen, SEEN_MAX, &count),
+		  WEFT_R_CONNECT_REFUSED);
+	EXPECT_EQ(count, 0U);
+	cluster_close(&c);
+}
+
 TEST(test_rio_03_no_requester_watches_unless_allowed)
 {
 	struct weft_rio_requester *q;

@@ -231,13 +231,27 @@ static void second_close(struct ib_bed *b, struct second *s)
 	ib_destroy(s->conn);
 }
 
-static enum weft_reason put_group(struct ib_bed *b, const struct ib_group *g, struct iba_packet p)
+static enum weft_reason put_group_changed(struct ib_bed *b, const struct ib_group *g,
+					  struct iba_packet p,
+					  void (*change)(uint8_t *bytes, size_t *length))
 {
 	struct inet_end to = { .port = IBA_UDP_PORT };
-	const struct bed_way way = { .from = { { 198, 51, 100, 7 }, 0xc777 }, .to = &to };
+	const struct bed_way way = { .from = { { 198, 51, 100, 7 }, 0xc777 },
+				     .to = &to,
+				     .change = change };
 
 	memcpy(to.address, g->address, 4);
 	return bed_put_by(b, &way, p, data, 8);
+}
+
+static enum weft_reason put_group(struct ib_bed *b, const struct ib_group *g, struct iba_packet p)
+{
+	return put_group_changed(b, g, p, NULL);
+}
+
+static void break_icrc(uint8_t *bytes, size_t *length)
+{
+	bytes[*length - 1] ^= 1;
 }
 
 /* Its total: IPv4, UDP, BTH, DETH, 8 bytes of payload, ICRC. */
@@ -254,8 +268,11 @@ TEST(test_iba_10_5_datagrams_to_a_group)
 	struct iba_packet p = datagram(IBA_QPN_MULTICAST);
 
 	EXPECT_EQ(put_group(b, &one, p), WEFT_R_PEER_UNKNOWN);
+	/* The ICRC costs most: it is not looked at where there are no members. */
+	EXPECT_EQ(put_group_changed(b, &one, p, break_icrc), WEFT_R_PEER_UNKNOWN);
 	EXPECT_EQ(ib_join(b->conn, &unicast), WEFT_R_BAD_ARGUMENT);
 	MUST(ib_join(b->conn, &one));
+	EXPECT_EQ(put_group_changed(b, &one, p, break_icrc), WEFT_R_IB_ICRC);
 	MUST(ib_join(b->conn, &one));
 	MUST(ib_join(b->conn, &two));
 	MUST(ib_join(s.conn, &one));
@@ -307,6 +324,25 @@ TEST(test_iba_10_5_only_datagrams_join_groups)
 	bed_close(b);
 }
 
+TEST(test_iba_10_5_memberships_of_a_port_are_bounded)
+{
+	enum { MEMBERS_MAX = 4096 };
+	struct ib_bed *b = open_ud();
+	struct ib_group group = { .address = { 239 } }, first = group;
+
+	for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
+		group.address[2] = (uint8_t)(i >> 8);
+		group.address[3] = (uint8_t)i;
+		MUST(ib_join(b->conn, &group));
+	}
+	group.address[1] = 1;
+	EXPECT_EQ(ib_join(b->conn, &group), WEFT_R_LIMIT);
+	ib_leave(b->conn, &first);
+	MUST(ib_join(b->conn, &group));
+	EXPECT_EQ(ib_join(b->conn, &first), WEFT_R_LIMIT);
+	bed_close(b);
+}
+
 /* A member that fails by what it gets leaves its groups; the others are served. */
 TEST(test_iba_10_5_a_member_that_fails)
 {
@@ -329,6 +365,7 @@ TEST(test_iba_10_5_a_member_that_fails)
 	expect_datagram(b, 31);
 	EXPECT_EQ(s.qp->state, WEFT_QPS_ERROR);
 	EXPECT_EQ(ib_join(s.conn, &one), WEFT_R_QP_STATE);
+	EXPECT_EQ(ib_raw_bind(s.conn, &(struct ib_raw){ .is_any = true }), WEFT_R_QP_STATE);
 	second_close(b, &s);
 	bed_close(b);
 }

@@ -235,6 +235,17 @@ TEST(test_rc_04_a_notice_to_one_without_a_rate)
 }
 
 /* What the peer reads goes no faster; what it is told besides need not wait. */
+/* A queue pair that has left says its last words; a notice finds nothing to slow down. */
+TEST(test_rc_04_a_notice_to_a_queue_pair_that_has_left)
+{
+	const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	MUST(qp_modify(b->qp, &error, WEFT_QP_STATE));
+	EXPECT_EQ(put_notice(b), WEFT_R_PEER_GONE);
+	bed_close(b);
+}
+
 TEST(test_rc_04_answers_keep_the_pace)
 {
 	struct ib_config k = at_rate(UINT64_C(100) * WIRE_BITS * 1000);

@@ -430,6 +430,29 @@ TEST(test_rd_02_a_context_is_made_of_good_values)
 	world_close();
 }
 
+TEST(test_rd_02_contexts_of_an_adapter_are_bounded)
+{
+	enum { EES_MOST = 1 << 16 };
+	static struct ib_ee *ees[EES_MOST];
+	const struct ib_ee_config k = ee_config();
+	enum weft_reason r = WEFT_OK;
+	uint32_t count = 0;
+
+	world_open(1, NULL);
+	while (r == WEFT_OK) {
+		REQUIRE(count < EES_MOST);
+		r = ib_ee_create(port_of(0), &k, &ees[count]);
+		count += r == WEFT_OK;
+	}
+	EXPECT_EQ(r, WEFT_R_LIMIT);
+	REQUIRE(count > 1);
+	ib_ee_destroy(ees[--count]);
+	MUST(ib_ee_create(port_of(0), &k, &ees[count++]));
+	while (count > 0)
+		ib_ee_destroy(ees[--count]);
+	world_close();
+}
+
 /* A request without a wire message, or to an unknown context, is refused when it is posted. */
 TEST(test_rd_04_a_request_names_a_context)
 {

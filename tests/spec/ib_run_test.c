@@ -290,6 +290,25 @@ TEST(test_rc_02_run_of_a_length_that_does_not_fit_is_dropped)
 	bed_close(b);
 }
 
+static void shorten(uint8_t *bytes, size_t *length)
+{
+	(void)bytes;
+	*length = 10;
+}
+
+TEST(test_rc_02_run_without_a_whole_header_is_dropped)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	const struct bed_way way = { .from = b->config.path.to, .change = shorten };
+	struct iba_packet p = run(IBA_WRITE_MIDDLE, 1, 3);
+
+	p.dest_qp = b->qp->number;
+	p.p_key = IBA_PKEY_DEFAULT;
+	EXPECT_EQ(bed_put_by(b, &way, p, data, 4 * MTU), WEFT_R_IB_SHORT);
+	bed_silent(b);
+	bed_close(b);
+}
+
 TEST(test_rc_02_run_of_another_mtu_is_refused)
 {
 	struct ib_bed *b = bed_open(NULL, WEFT_RC);

@@ -53,6 +53,9 @@ struct file_store {
 /* The store must be a file store. */
 const struct file_store *file_store_of(const struct store *s);
 
+/* Why a file cannot be opened, by the errno of the call that failed. */
+enum weft_reason file_open_reason(int error);
+
 /* ---- file_mark.c ---------------------------------------------------------------------------- */
 
 /* Acknowledged data is lost: changes the identity that later opens of the file find. */

@@ -110,7 +110,7 @@ int file_store_descriptor(const struct store *s)
 
 /* ---- Opening: 0 or a negative errno --------------------------------------------------------- */
 
-static enum weft_reason open_reason(int error)
+enum weft_reason file_open_reason(int error)
 {
 	switch (error) {
 	case EBUSY:
@@ -340,7 +340,7 @@ static enum weft_reason start(struct file_store *f, const struct file_store_conf
 
 	if (err < 0) {
 		*error = -err;
-		return open_reason(-err);
+		return file_open_reason(-err);
 	}
 	err = file_pool_init(&f->pool);
 	if (err == 0) {
@@ -352,7 +352,7 @@ static enum weft_reason start(struct file_store *f, const struct file_store_conf
 		return WEFT_OK;
 	file_sync_close(f);
 	*error = -err;
-	return c->engine == STORE_ENGINE_URING ? WEFT_R_STORE_UNSUPPORTED : open_reason(-err);
+	return c->engine == STORE_ENGINE_URING ? WEFT_R_STORE_UNSUPPORTED : file_open_reason(-err);
 }
 
 enum weft_reason file_store_open(const struct file_store_config *c, struct store **out, int *error)
@@ -370,7 +370,7 @@ enum weft_reason file_store_open(const struct file_store_config *c, struct store
 	if (f->fd < 0) {
 		*error = -f->fd;
 		free(f);
-		return open_reason(*error);
+		return file_open_reason(*error);
 	}
 	reason = shape_find(f, c, &st, error);
 	if (reason == WEFT_OK) {

@@ -21,7 +21,7 @@ struct tun {
 	uint8_t frame[IB_RAW_MAX + 1]; /* one byte more, to detect a long frame */
 };
 
-static enum weft_reason reason_of(int error)
+enum weft_reason tun_reason_of(int error)
 {
 	switch (error) {
 	case EPERM:
@@ -91,7 +91,7 @@ enum weft_reason tun_open(struct roce *roce, const char *interface, struct tun *
 	tun->watch.ready = on_readable;
 	tun->watch.fd = descriptor_of(interface);
 	if (tun->watch.fd < 0) {
-		enum weft_reason r = reason_of(-tun->watch.fd);
+		enum weft_reason r = tun_reason_of(-tun->watch.fd);
 
 		free(tun);
 		return r;

@@ -9,6 +9,9 @@
 
 struct tun;
 
+/* Why an interface cannot be opened, by the errno of the call that failed. */
+enum weft_reason tun_reason_of(int error);
+
 /* Opens the interface, or creates it. */
 enum weft_reason tun_open(struct roce *roce, const char *interface, struct tun **tun);
 void tun_close(struct tun *tun);

@@ -128,7 +128,7 @@ enum weft_reason udp_join(struct udp *u, const struct weft_address *group,
 		g->refs++;
 		return WEFT_OK;
 	}
-	if (group->family != at->family || !udp_is_group(group->family == 6, group->ip))
+	if (group->family != at->family)
 		return WEFT_R_ADDRESS;
 	g = calloc(1, sizeof(*g));
 	if (!g)

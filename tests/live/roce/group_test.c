@@ -6,7 +6,7 @@
 #include "live/verbs_fixture.h"
 #include "own_network.h"
 
-enum { GRH = 40, BY_GROUP = 100, TO_IT_ALONE = 200, MULTICAST = 0xffffff };
+enum { GRH = 40, BY_GROUP = 100, TO_IT_ALONE = 200, MULTICAST = 0xffffff, GROUPS_MOST = 4096 };
 
 static const struct weft_address group = { .family = 4, .ip = { 239, 7, 7, 7 } };
 static const struct weft_address other_at = { .family = 4, .ip = { 10, 77, 0, 1 } };
@@ -71,6 +71,39 @@ static uint64_t next_bytes(const struct node *n)
 
 	REQUIRE(node_take(n->cq, &c));
 	return c.byte_count - GRH;
+}
+
+TEST(test_iba_10_5_group_that_cannot_be_joined_is_refused)
+{
+	const char *why_not = own_network_enter();
+	const struct weft_address group6 = { .family = 6, .ip = { 0xff, 0x15, [15] = 7 } };
+	struct weft_address next = group;
+	enum weft_reason r = WEFT_OK;
+	struct weft_adapter *a;
+	struct weft_qp *qp;
+	struct node n;
+
+	if (why_not)
+		SKIP(why_not);
+	a = roce_adapter_open();
+	node_open(a, &n, NULL);
+	qp = datagrams_open(&n);
+	EXPECT_EQ(weft_qp_join(qp, &roce_loopback, &roce_loopback), WEFT_R_ADDRESS);
+	EXPECT_EQ(weft_qp_join(qp, &group6, &roce_loopback), WEFT_R_ADDRESS);
+	next.family = 0;
+	EXPECT_EQ(weft_qp_join(qp, &next, &roce_loopback), WEFT_R_ADDRESS);
+	next.family = group.family;
+	EXPECT_EQ(weft_qp_leave(qp, &group, &roce_loopback), WEFT_R_BAD_ARGUMENT);
+	/* The kernel has a limit for each socket (net.ipv4.igmp_max_memberships). */
+	for (uint32_t i = 0; i < GROUPS_MOST && r == WEFT_OK; i++) {
+		next.ip[2] = (uint8_t)(i >> 8);
+		next.ip[3] = (uint8_t)i;
+		r = weft_qp_join(qp, &next, &roce_loopback);
+	}
+	EXPECT_EQ(r, WEFT_R_LIMIT);
+	MUST(weft_qp_destroy(qp));
+	node_close(&n, NULL);
+	MUST(weft_adapter_close(a));
 }
 
 TEST(test_ud_01_a_group_joined_by_two_interfaces_is_left_by_both)

@@ -13,6 +13,7 @@
 /* What the requester knows: include/weft/rio.h, struct weft_rio_result. */
 static uint64_t loss, reported;
 static bool can_fua = true;
+static uint64_t size_bytes;
 /* Happens in the next request, in its middle: when it was asked, and has not ended. */
 static void (*meanwhile)(void);
 /* The reason of the next request. */
@@ -48,9 +49,12 @@ enum weft_reason weft_rio_device_find(struct weft_rio_requester *requester, cons
 	(void)requester;
 	(void)name;
 	(void)timeout_ns;
-	*device = (struct weft_rio_device){
-		.number = 1, .block_bytes = 512, .can_flush = true, .can_fua = can_fua, .loss = loss
-	};
+	*device = (struct weft_rio_device){ .number = 1,
+					    .block_bytes = 512,
+					    .size_bytes = size_bytes,
+					    .can_flush = true,
+					    .can_fua = can_fua,
+					    .loss = loss };
 	return WEFT_OK;
 }
 
@@ -112,6 +116,7 @@ static void begin(void)
 
 	loss = reported = 0;
 	can_fua = true;
+	size_bytes = 1 << 20;
 	meanwhile = NULL;
 	outcome = WEFT_OK;
 	REQUIRE(directed_open(&config, &d) == WEFT_OK);
@@ -153,6 +158,17 @@ TEST(test_rio_05_every_user_hears_of_a_loss_once)
 	EXPECT_EQ(flush(&a), WEFT_OK);
 	EXPECT_EQ(flush(&b), WEFT_R_RIO_WRITES_LOST);
 	EXPECT_EQ(flush(&b), WEFT_OK);
+	directed_close(d);
+}
+
+/* A device of the same name with another size is another one: its users must open it anew. */
+TEST(test_rio_05_a_device_that_is_another_now_is_refused)
+{
+	begin();
+	EXPECT_EQ(act(&a, WEFT_RIO_WRITE), WEFT_OK);
+	size_bytes *= 2;
+	EXPECT_EQ(act(&a, WEFT_RIO_WRITE), WEFT_R_RIO_DEVICE);
+	EXPECT_EQ(flush(&a), WEFT_R_RIO_DEVICE);
 	directed_close(d);
 }
 

@@ -667,6 +667,26 @@ TEST(test_mem_04c_promises_do_not_lead_back_to_the_tag_in_force)
 	gate_fini(&g);
 }
 
+/* There are no more instances of a tag than that. */
+TEST(test_mem_04c_promises_of_a_window_are_bounded)
+{
+	struct weft_bind binds[UINT8_MAX], bind;
+	uint32_t region, tag;
+
+	gate_init(&g, WEFT_POLICY_STRICT);
+	region = gate_region(&g, 0, 64, RIGHTS_ALL);
+	tag = gate_window(&g);
+	for (int i = 0; i < UINT8_MAX; i++) {
+		binds[i] = bind_of(tag, region, 0, 32);
+		REQUIRE(mem_window_promise(&g.table, PD_OWN, &binds[i]) == WEFT_OK);
+	}
+	bind = bind_of(tag, region, 0, 32);
+	EXPECT_EQ(mem_window_promise(&g.table, PD_OWN, &bind), WEFT_R_QUEUE_FULL);
+	mem_window_forget(&g.table, &binds[0]);
+	EXPECT_EQ(mem_window_promise(&g.table, PD_OWN, &bind), WEFT_OK);
+	gate_fini(&g);
+}
+
 /* One slot, so that it is used again at once. */
 static uint32_t only_window(void)
 {

@@ -244,12 +244,12 @@ TEST(test_rio_09_a_platform_comes_once_and_not_too_many_come)
 	bed_run(&b);
 	bed_come(&b, B);
 	bed_come(&b, U);
-	EXPECT_EQ(rio_owner_came(b.owner, &owner, 0, &number), WEFT_R_RIO_UNEXPECTED);
+	EXPECT_EQ(rio_owner_came(b.owner, &owner, 0, &number), WEFT_R_RIO_UNKNOWN_PEER);
 	owner.greet.peer.role = RIO_IOUNIT;
-	EXPECT_EQ(rio_owner_came(b.owner, &owner, 0, &number), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(rio_owner_came(b.owner, &owner, 0, &number), WEFT_R_RIO_UNKNOWN_PEER);
 	EXPECT_EQ(rio_owner_came(b.owner, &owner, 3, &number), WEFT_R_BAD_ARGUMENT);
 	owner.greet.peer.role = RIO_REQUESTER;
-	EXPECT_EQ(rio_owner_came(b.owner, &owner, 1, &number), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(rio_owner_came(b.owner, &owner, 1, &number), WEFT_R_RIO_UNKNOWN_PEER);
 	b.ends[V].requests_max = 0;
 	EXPECT_EQ(bed_try_come(&b, V), WEFT_R_RIO_UNEXPECTED);
 	b.ends[V].requests_max = 1;

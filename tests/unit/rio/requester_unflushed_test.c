@@ -324,6 +324,23 @@ TEST(test_rio_05_a_loss_is_reported_although_there_was_no_room_to_remember_it)
 	asker_close(&w);
 }
 
+/* Devices that left while requests were under way: none of them can be forgotten. */
+TEST(test_rio_05_no_device_is_offered_that_could_not_be_remembered)
+{
+	enum { FORMER = 2 * ASKER_DEVICES };
+	uint64_t ids[FORMER];
+
+	asker_open_with(&w, FORMER, FORMER, RIO_REQUEST_LIST_MAX);
+	for (uint32_t i = 0; i < FORMER; i++) {
+		REQUIRE(announce(20 + i, ASKER_DEVICE, 1) == WEFT_OK);
+		ids[i] = ask(SGL_WRITE);
+		unit_leaves(20 + i);
+	}
+	EXPECT_EQ(announce(20 + FORMER, ASKER_DEVICE, 1), WEFT_R_LIMIT);
+	done(ids[0], WEFT_OK, WEFT_OK);
+	asker_close(&w);
+}
+
 /* ---- Several flushes, several users --------------------------------------------------------- */
 
 /* Both began before the loss was told: neither says that what was written is durable. */
