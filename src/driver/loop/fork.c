@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "driver/loop/net.h"
+#include "driver/sys/guard.h"
 #include "driver/sys/notice.h"
 
 /*
@@ -125,12 +126,14 @@ static void before_fork(void)
 		pthread_mutex_lock(&adapter_at(at)->lock);
 	observe_lock();
 	notice_lock();
+	guard_lock();
 	process.part->lock();
 }
 
 static void after_fork(void)
 {
 	process.part->unlock();
+	guard_unlock();
 	notice_unlock();
 	observe_unlock();
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
@@ -144,6 +147,7 @@ static void forked(void)
 	observe_forget();
 	process.part->forget();
 	process.part->unlock();
+	guard_unlock();
 	notice_forget();
 	notice_unlock();
 	observe_unlock();
@@ -181,6 +185,7 @@ void fork_notice(void)
 		lock_reset(&adapter_at(at)->lock);
 	observe_lock_reset();
 	notice_lock_reset();
+	guard_lock_reset();
 	process.part->lock_reset();
 	forked();
 }

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A hardened build checks that longjmp() goes up the stack. It takes an alternate stack that the
+ * kernel has taken away, and that lies above the thread's, for a jump down, and ends the process.
+ */
+#undef _FORTIFY_SOURCE
+
 #include "driver/sys/guard.h"
 
 #include <errno.h>
@@ -319,6 +325,22 @@ void guard_close(void)
 			uninstall(i);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void guard_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void guard_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void guard_lock_reset(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	guard_lock();
 }
 
 /* ---- Guarded access ------------------------------------------------------------------------- */

@@ -23,6 +23,11 @@ extern const struct mem_guard fault_guard;
 void guard_open(void);
 void guard_close(void);
 
+/* Around fork(), and in a child that was made without its handlers: see struct fork_part. */
+void guard_lock(void);
+void guard_unlock(void);
+void guard_lock_reset(void);
+
 /* How many accesses of this process were left so far. */
 uint64_t guard_faults(void);
 

@@ -647,32 +647,37 @@ void notice_query(struct notice_counts *counts)
 
 /* ---- fork() --------------------------------------------------------------------------------- */
 
+/*
+ * Not the lock of the notes, which the thread that reads events needs: fork() also waits for the
+ * locks of the heap, and a thread that has one of those may wait for that thread.
+ */
 void notice_lock(void)
 {
 	pthread_mutex_lock(&kernel.opening);
-	lock();
 }
 
 void notice_unlock(void)
 {
-	unlock();
 	pthread_mutex_unlock(&kernel.opening);
 }
 
 void notice_lock_reset(void)
 {
 	pthread_mutex_init(&kernel.opening, NULL);
-	pthread_mutex_init(&noted.lock, NULL);
 	notice_lock();
 }
 
-/* No page of the child is watched, and it has no thread. Regions are, until it ends them. */
+/*
+ * The child has no such thread, no page of it is watched, and no adapter accesses its regions. The
+ * notes may be those of the middle of a change.
+ */
 void notice_forget(void)
 {
 	if (atomic_load(&kernel.state) == IS_OPEN)
 		close_files();
 	atomic_store(&kernel.state, IS_CLOSED);
-	noted.watched.count = 0;
+	pthread_mutex_init(&noted.lock, NULL);
+	noted.live.count = noted.watched.count = noted.unmapped.count = 0;
 	atomic_store(&changes, (atomic_load(&changes) + 1) & ~UINT64_C(1));
 	for (struct slot *s = atomic_load(&slots); s; s = s->next) {
 		mem_watch_leave(&s->watch);

@@ -128,16 +128,17 @@ TEST(test_vmm_04_an_address_with_a_topmost_byte_is_not_accessed)
 	guard_close();
 }
 
-/* Of an alternate stack that the kernel takes away while a handler runs (SS_AUTODISARM). */
-TEST(test_vmm_04_an_alternate_stack_is_there_after_an_access_that_failed)
-{
-	enum { STACK_BYTES = 64 * 1024, DISARM = INT32_MIN };
-	uint8_t *gone = page_of(PROT_NONE), byte;
-	stack_t stack = { .ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES }, now;
-	const stack_t none = { .ss_flags = SS_DISABLE };
+enum { STACK_BYTES = 64 * 1024 };
 
-	REQUIRE(stack.ss_sp);
-	stack.ss_flags = DISARM;
+/* With an alternate stack that the kernel takes away while a handler runs (SS_AUTODISARM). */
+static void fail_on_stack(uint8_t *memory)
+{
+	enum { DISARM = INT32_MIN };
+	const stack_t stack = { .ss_sp = memory, .ss_size = STACK_BYTES, .ss_flags = DISARM };
+	const stack_t none = { .ss_flags = SS_DISABLE };
+	uint8_t *gone = page_of(PROT_NONE), byte;
+	stack_t now;
+
 	REQUIRE(sigaltstack(&stack, NULL) == 0);
 	guard_open();
 	for (int i = 0; i < 3; i++) {
@@ -148,8 +149,27 @@ TEST(test_vmm_04_an_alternate_stack_is_there_after_an_access_that_failed)
 	}
 	guard_close();
 	REQUIRE(sigaltstack(&none, NULL) == 0);
-	free(stack.ss_sp);
 	page_end(gone);
+}
+
+static void *fail_in_thread(void *memory)
+{
+	fail_on_stack(memory);
+	return NULL;
+}
+
+/* Below the stack of the thread, and above: the first thread's stack is above all others. */
+TEST(test_vmm_04_an_alternate_stack_is_there_after_an_access_that_failed)
+{
+	_Alignas(16) uint8_t above[STACK_BYTES];
+	uint8_t *below = malloc(STACK_BYTES);
+	pthread_t thread;
+
+	REQUIRE(below);
+	fail_on_stack(below);
+	REQUIRE(pthread_create(&thread, NULL, fail_in_thread, above) == 0);
+	pthread_join(thread, NULL);
+	free(below);
 }
 
 /* A program blocks all signals in its worker threads: a fault would then end the process. */
