@@ -142,10 +142,10 @@ void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason)
 /* Dear to compute, so kept. Every length that passed the decoder is of whole words. */
 static uint32_t factor_of(struct ib_port *port, size_t length)
 {
-	uint32_t *factor = &port->factors[length / 4];
+	uint32_t *factor;
 
 	CHECK(length <= IBA_PACKET_MAX); /* runs come with the word known */
-
+	factor = &port->factors[length / 4];
 	if (*factor == 0)
 		*factor = iba_icrc_factor((uint32_t)length);
 	return *factor;

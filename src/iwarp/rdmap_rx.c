@@ -543,13 +543,10 @@ static enum rx_result deliver_terminate(struct iwarp_stream *s, const uint8_t *b
 	return RX_REFUSED;
 }
 
-enum rx_result rdmap_rx_deliver(struct iwarp_stream *s, uint64_t now_ns, const uint8_t *body)
+static enum rx_result deliver(struct iwarp_stream *s, uint64_t now_ns, const uint8_t *body)
 {
 	const struct rx_segment *seg = &s->rx.segment;
 
-	s->counts.requests_in += seg->opcode != RDMAP_READ_RESPONSE &&
-				 seg->opcode != RDMAP_ATOMIC_RESPONSE &&
-				 seg->opcode != RDMAP_TERMINATE;
 	switch (seg->opcode) {
 	case RDMAP_WRITE:
 		s->counts.payload_in += seg->bytes;
@@ -571,4 +568,16 @@ enum rx_result rdmap_rx_deliver(struct iwarp_stream *s, uint64_t now_ns, const u
 		s->counts.payload_in += seg->bytes;
 		return deliver_send(s);
 	}
+}
+
+enum rx_result rdmap_rx_deliver(struct iwarp_stream *s, uint64_t now_ns, const uint8_t *body)
+{
+	enum rdmap_opcode opcode = s->rx.segment.opcode;
+	bool is_request = opcode != RDMAP_READ_RESPONSE && opcode != RDMAP_ATOMIC_RESPONSE &&
+			  opcode != RDMAP_TERMINATE;
+	enum rx_result r = deliver(s, now_ns, body);
+
+	/* One that waits for a receive comes again. */
+	s->counts.requests_in += is_request && r != RX_BLOCKED;
+	return r;
 }

@@ -156,6 +156,12 @@ static enum weft_reason check_whole(const struct mem_table *t, const struct mem_
 	return WEFT_R_MEMORY_GONE;
 }
 
+/* Whether it only waits for its page, and comes again. */
+static bool is_late(const struct mem_access *a, const struct mem_grant *g, enum weft_reason r)
+{
+	return r == WEFT_R_SPACE_UNMAPPED && a->can_wait && mem_grant_will_come(g);
+}
+
 enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *a,
 				  struct mem_grant *grant)
 {
@@ -182,7 +188,7 @@ enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *
 		if (atomic_load_explicit(t->unmapped, memory_order_acquire) > 0 && r == WEFT_OK)
 			r = check_whole(t, e, grant);
 	}
-	if (r != WEFT_OK)
+	if (r != WEFT_OK && !is_late(a, grant, r))
 		t->refused++;
 	return r;
 }

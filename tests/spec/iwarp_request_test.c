@@ -513,6 +513,25 @@ TEST(test_rfc5042_6_2_3_source_is_gone_before_a_send)
 	}
 }
 
+/* A page is missing while the CRC is computed, and back before the bytes go. */
+TEST(test_vmm_04_iwarp_request_whose_crc_could_not_be_computed_fails)
+{
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_READ);
+		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
+
+		if (!b->terms.has_crc)
+			continue;
+		b->out_credit = 0;
+		b->is_gone = true;
+		MUST(post(b, &send, tag, 0, LARGE));
+		b->is_gone = false;
+		b->out_credit = SIZE_MAX;
+		expect_terminated(b, WEFT_R_MEMORY_GONE);
+		expect_completion(b, 1, WEFT_ERR_LOCAL_ACCESS, WEFT_R_MEMORY_GONE);
+	}
+}
+
 TEST(test_rfc5042_6_2_3_source_is_gone_in_the_middle_of_a_send)
 {
 	static const size_t cuts[] = { 1, 20, 600, 1900 };

@@ -350,6 +350,9 @@ TEST(test_rfc5041_5_1_no_receive_and_no_wait)
 	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		MUST(qp_modify(b->qp, &(struct weft_qp_attr){ 0 }, WEFT_QP_RECEIVER_WAIT));
 		peer_send(b, RDMAP_SEND, 0, payload, 8);
+		while (bed_move_in(b, b->in_max))
+			continue;
+		EXPECT(iwarp_wants(b->stream)); /* it does not wait, not even for no time */
 		expect_refused(b, &(struct stream_end){
 					  WEFT_R_RECEIVER_NOT_READY, { 1, 2, 2 }, HEADERS_DDP });
 	}
@@ -567,14 +570,20 @@ TEST(test_rfc7306_6_immediate)
 		uint32_t tag = bed_region(b, 0, ROOM, ALL_RIGHTS);
 		struct weft_completion c;
 
+		uint64_t requests;
+
 		peer_write(b, tag, addr_of(b, 0), payload, 3000);
+		bed_move(b);
+		requests = iwarp_counts(b->stream)->requests_in;
 		peer_send(b, RDMAP_IMMEDIATE, 0, immediate, 8);
 		bed_move(b);
 		expect_no_completion(b); /* it waits like a Send */
+		EXPECT_EQ(iwarp_counts(b->stream)->requests_in, requests);
 		EXPECT_EQ(iwarp_due(b->stream), b->now_ns + RECEIVER_WAIT_NS);
 		bed_receive(b, tag, 0, 0);
 		EXPECT(bed_poll(b, &c));
 		EXPECT_EQ(c.opcode, WEFT_OP_RECV_WRITE_IMM);
+		EXPECT_EQ(iwarp_counts(b->stream)->requests_in, requests + 1);
 		EXPECT_EQ(c.byte_count, 3000);
 		EXPECT(c.has_imm);
 		EXPECT_EQ(c.imm, 0x12345678);

@@ -129,12 +129,14 @@ struct ibv_context *weftdv_device_open(struct ibv_device *device,
 {
 	struct context *c;
 
-	if (!device_is_ours(device))
+	if (!device_is_ours(device)) {
 		errno = EOPNOTSUPP;
-	else
-		errno = attr && RESERVED_IS_ZERO(attr) ? 0 : EINVAL;
-	if (errno)
 		return NULL;
+	}
+	if (!attr || !RESERVED_IS_ZERO(attr)) {
+		errno = EINVAL;
+		return NULL;
+	}
 	c = context_open(device_of(device),
 			 attr->is_strict ? WEFT_POLICY_STRICT : WEFT_POLICY_OPEN);
 	if (c && attr->is_served) {
@@ -155,12 +157,14 @@ struct ibv_mr *weftdv_mr_share(struct ibv_pd *pd, struct ibv_mr *mr,
 {
 	uint64_t iova;
 
-	if (!pd || !is_ours(pd->context) || !mr || !is_ours(mr->context))
+	if (!pd || !is_ours(pd->context) || !mr || !is_ours(mr->context)) {
 		errno = EOPNOTSUPP;
-	else
-		errno = share && RESERVED_IS_ZERO(share) ? 0 : EINVAL;
-	if (errno)
 		return NULL;
+	}
+	if (!share || !RESERVED_IS_ZERO(share)) {
+		errno = EINVAL;
+		return NULL;
+	}
 	iova = share->iova ? share->iova : CONTAINER_OF(mr, struct mr, ibv)->iova;
 	return mr_share(pd, mr, iova, share->access, share->is_one_touch);
 }

@@ -129,6 +129,17 @@ TEST(test_roce_moves_that_are_none_are_refused)
 	roce_free(&r);
 }
 
+/* A datagram queue pair needs no address to receive: only the table tells that a state is missing. */
+TEST(test_roce_move_that_leaves_out_a_state_is_refused)
+{
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_UD);
+	EXPECT_EQ(set_state(r.near.qp, IBV_QPS_RTR), EINVAL);
+	EXPECT_EQ(state_of(r.near.qp), IBV_QPS_RESET);
+	roce_free(&r);
+}
+
 TEST(test_roce_reset_and_error_come_from_everywhere)
 {
 	for (int i = 0; i < TYPES; i++) {

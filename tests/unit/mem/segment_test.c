@@ -186,8 +186,10 @@ TEST(test_vmm_09_vmm_04_answers_of_the_pager)
 	mem_pins_query(s.paging, 0, &pins);
 	EXPECT_EQ(pins.faults, 1);
 	EXPECT_EQ(pins.count, 0);
+	EXPECT_EQ(g.table.refused, 0); /* it only waits */
 	asked.answer = MEM_NOWHERE;
 	EXPECT_EQ(mem_access_check(&g.table, &a, &grant), WEFT_R_SPACE_MAPPING);
+	EXPECT_EQ(g.table.refused, 1);
 	mem_pins_query(s.paging, 0, &pins);
 	EXPECT_EQ(pins.faults, 1);
 	/* A mapping that lies nowhere is the program's to bring, not the pager's. */

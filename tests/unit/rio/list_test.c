@@ -269,6 +269,19 @@ TEST(test_rio_15_segments_add_up_to_their_transaction)
 	}
 }
 
+/* By the first segment too many: what follows is not looked at. */
+TEST(test_rio_15_a_segment_beyond_its_transaction_is_the_reason)
+{
+	struct text t;
+
+	text_start(&t);
+	put_transaction(&t, SGL_READ, 16);
+	put_detail(&t, SGL_RESULT, 17, true);
+	put_detail(&t, SGL_SOURCE, 1, true); /* a Read has no such segment */
+	put_last(&t);
+	EXPECT_EQ(judge(&t), WEFT_R_SGL_SUM);
+}
+
 /* Far more than any transaction is long, by lengths that would add up to anything. */
 TEST(test_rio_16_sums_do_not_overflow)
 {

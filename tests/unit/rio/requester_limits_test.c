@@ -41,6 +41,11 @@ TEST(test_rio_02b_too_many_transactions_are_refused)
 	asker_open(&w, 4, RIO_REQUEST_LIST_MAX);
 	EXPECT_EQ(asked(flushes, TRANSACTIONS_MAX + 1), WEFT_R_SGL_TRANSACTIONS);
 	EXPECT_EQ(asked(flushes, TRANSACTIONS_MAX), WEFT_OK);
+	/* They are too many whether or not there is room for another request. */
+	for (int i = 1; i < ASKER_REQUESTS; i++)
+		EXPECT_EQ(asked(flushes, 1), WEFT_OK);
+	EXPECT_EQ(asked(flushes, 1), WEFT_R_BUSY);
+	EXPECT_EQ(asked(flushes, TRANSACTIONS_MAX + 1), WEFT_R_SGL_TRANSACTIONS);
 	asker_close(&w);
 }
 
