@@ -354,13 +354,13 @@ bool tx_cut(struct iwarp_stream *s)
 		tx_await_page(s);
 		return false;
 	}
-	if (r != WEFT_OK && m->source == TX_RESPONSE) {
-		if (tx->count == 0) /* earlier responses are correct: send them first */
-			readq_refuse(s, m->slot, r);
-		return false;
-	}
 	if (r != WEFT_OK) {
-		source_gone(s, (uint8_t)m->source, m->slot, r);
+		if (tx->count > 0) /* what was cut before is correct: send it first */
+			return false;
+		if (m->source == TX_RESPONSE)
+			readq_refuse(s, m->slot, r);
+		else
+			source_gone(s, (uint8_t)m->source, m->slot, r);
 		return false;
 	}
 	end_piece(s, f, is_last);

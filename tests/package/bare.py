@@ -71,7 +71,6 @@ END
 gcc -Wall -Werror -o /tmp/user /tmp/user.c $(pkg-config --cflags --libs weft)
 /tmp/user
 readelf -d /tmp/user | grep NEEDED
-readelf -W --dyn-syms /usr/lib/*/libweft.so.0 | grep -o '[a-z_]*longjmp[a-z_]*'
 """
 
 
@@ -153,8 +152,6 @@ class Bare:
         said = self.run(USER)
         expect_equal("version", said.splitlines()[0], self.version)
         expect("by soname: " + said, "[libweft.so.0]" in said)
-        # A checked jump would end programs whose alternate stack is above the thread's: guard.c.
-        expect_equal("how accesses are left", said.splitlines()[-1], "longjmp")
 
     def step_nbdkit_finds_its_plugin(self):
         self.apt(INSTALL + "/packages/nbdkit-plugin-weft_*.deb")

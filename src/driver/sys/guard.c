@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A hardened build checks that longjmp() goes up the stack. It takes an alternate stack that the
- * kernel has taken away, and that lies above the thread's, for a jump down, and ends the process.
- */
-#undef _FORTIFY_SOURCE
-
 #include "driver/sys/guard.h"
 
 #include <errno.h>
@@ -25,13 +19,7 @@ struct access {
 	jmp_buf missing;
 	uintptr_t first, second; /* two ranges, */
 	uint64_t length;	 /* each of that length */
-	/* Of the thread when it was left; written by the handler. */
-	sigset_t mask;
-	stack_t stack;
 };
-
-/* The kernel's SS_AUTODISARM, whose header cannot be included beside the library's. */
-enum { STACK_DISARMS = INT32_MIN };
 
 static _Thread_local struct access *volatile current __attribute__((tls_model("initial-exec")));
 
@@ -147,6 +135,35 @@ static void pass_on(int entry, int number, siginfo_t *info, void *context)
 		(void)raise(number);
 }
 
+static _Noreturn void leave(struct access *a)
+{
+	longjmp(a->missing, 1);
+}
+
+/*
+ * The thread goes on in leave(), as if the access had called it, when the handler returns. The
+ * kernel then gives it back what the handler does not have: its signal mask, alternate stack,
+ * protection keys and modes of floating point.
+ */
+static void go_on_in_leave(struct access *a, ucontext_t *context)
+{
+	mcontext_t *m = &context->uc_mcontext;
+#if defined(__x86_64__)
+	enum { RED_ZONE = 128, DIRECTION = 0x400 };
+
+	m->gregs[REG_RSP] = ((m->gregs[REG_RSP] - RED_ZONE) & -16) - 8;
+	m->gregs[REG_EFL] &= ~DIRECTION;
+	m->gregs[REG_RDI] = (greg_t)(uintptr_t)a;
+	m->gregs[REG_RIP] = (greg_t)(uintptr_t)leave;
+#elif defined(__aarch64__)
+	m->sp &= -UINT64_C(16);
+	m->regs[0] = (uintptr_t)a;
+	m->pc = (uintptr_t)leave;
+#else
+#error "the registers of this processor are not known"
+#endif
+}
+
 static void on_fault(int entry, int number, siginfo_t *info, void *context)
 {
 	struct access *a = current;
@@ -154,9 +171,8 @@ static void on_fault(int entry, int number, siginfo_t *info, void *context)
 	if (a && is_missing(a, info)) {
 		current = NULL;
 		atomic_fetch_add(&faults, 1);
-		a->mask = ((const ucontext_t *)context)->uc_sigmask;
-		a->stack = ((const ucontext_t *)context)->uc_stack;
-		longjmp(a->missing, 1);
+		go_on_in_leave(a, context);
+		return;
 	}
 	/* The program's handler may never return. */
 	current = NULL;
@@ -371,18 +387,6 @@ static void end(void)
 	current = NULL;
 }
 
-/*
- * What a return of the handler would do. A sanitizer blocks all signals while a handler runs. The
- * kernel takes the alternate stack away if the program has asked for that; it comes back here, when
- * the handler no longer runs on it.
- */
-static void recover(const struct access *a)
-{
-	if (a->stack.ss_flags & STACK_DISARMS)
-		(void)sigaltstack(&a->stack, NULL);
-	pthread_sigmask(SIG_SETMASK, &a->mask, NULL);
-}
-
 /* The thread sanitizer cannot be left by a jump: with it, the kernel copies. */
 static const bool is_by_kernel = WEFT_CALLS_LIBRARY;
 
@@ -432,10 +436,8 @@ static bool guard_copy(void *to, const void *from, uint64_t length)
 	a.first = (uintptr_t)to;
 	a.second = (uintptr_t)from;
 	a.length = length;
-	if (setjmp(a.missing)) {
-		recover(&a);
+	if (setjmp(a.missing))
 		return false;
-	}
 	begin(&a);
 	memmove(to, from, length);
 	end();
@@ -451,10 +453,8 @@ static bool guard_run(const void *bytes, uint64_t length, void (*work)(void *), 
 		return false;
 	a.first = a.second = (uintptr_t)bytes;
 	a.length = length;
-	if (setjmp(a.missing)) {
-		recover(&a);
+	if (setjmp(a.missing))
 		return false;
-	}
 	begin(&a);
 	work(argument);
 	end();

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -70,14 +71,27 @@ struct slot {
 
 static _Atomic(struct slot *) slots;
 
+/*
+ * A handler of a signal that unmapped memory here would wait for the thread that reads events, and
+ * that thread for the lock: signals wait until the lock is released.
+ */
+static _Thread_local sigset_t mask_before __attribute__((tls_model("initial-exec")));
+
 static void lock(void)
 {
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask_before);
 	pthread_mutex_lock(&noted.lock);
 }
 
 static void unlock(void)
 {
+	sigset_t before = mask_before; /* a signal's handler may lock in turn */
+
 	pthread_mutex_unlock(&noted.lock);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* ---- What was unmapped ---------------------------------------------------------------------- */
@@ -461,12 +475,30 @@ static bool has_room(void)
 }
 
 /*
+ * Watches what is mapped there, which the kernel does although there are holes; msync() tells of
+ * those. Twice: what another thread maps into a hole after the first call, the second one watches.
+ */
+static bool kernel_watches(struct uffdio_range pages, bool *has_holes)
+{
+	struct uffdio_register r = { .range = pages, .mode = UFFDIO_REGISTER_MODE_WP };
+
+	*has_holes = false;
+	for (int i = 0; i < 2; i++) {
+		if (ioctl(kernel.uffd, UFFDIO_REGISTER, &r) != 0)
+			return false;
+		*has_holes |= msync((void *)(uintptr_t)pages.start, pages.len, MS_ASYNC) != 0;
+	}
+	return true;
+}
+
+/*
  * With `opening`. Pages are noted when the kernel watches them, so that no other region relies on
- * it before; unless an event came meanwhile, which may be of them.
+ * it before; unless some are not there, which may be mapped later, or an event came meanwhile,
+ * which may be of them.
  */
 static bool pages_register(struct uffdio_range pages)
 {
-	struct uffdio_register r = { .range = pages, .mode = UFFDIO_REGISTER_MODE_WP };
+	bool has_holes;
 	uint64_t before;
 
 	if (!has_room())
@@ -476,10 +508,10 @@ static bool pages_register(struct uffdio_range pages)
 	lock();
 	before = noted.ever_ended;
 	unlock();
-	if (ioctl(kernel.uffd, UFFDIO_REGISTER, &r) != 0)
+	if (!kernel_watches(pages, &has_holes))
 		return false;
 	lock();
-	if (noted.ever_ended == before)
+	if (noted.ever_ended == before && !has_holes)
 		(void)ranges_set(&noted.watched, pages.start, pages.start + pages.len, 1);
 	unlock();
 	return true;

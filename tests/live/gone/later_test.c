@@ -4,9 +4,12 @@
  * peer's, between two queue pairs of one adapter.
  */
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,6 +169,27 @@ TEST(test_vmm_04_what_is_mapped_later_can_be_registered_anew)
 	b.tag = region_of(b.pd, b.memory, PAGES * page_bytes());
 	for (uint32_t n = 0; n < PAGES; n++)
 		EXPECT(is_page_granted(&b, n, b.tag));
+	bench_close(&b);
+}
+
+/* The kernel watches what is mapped. A page that comes into the hole later is watched by itself. */
+TEST(test_vmm_04_a_region_with_a_hole_hides_no_page_that_comes_later)
+{
+	struct bench b;
+	uint32_t whole, page;
+
+	bench_open(&b);
+	if (!is_told(&b))
+		SKIP(no_notices);
+	REQUIRE(munmap(page_at(&b, 2), page_bytes()) == 0);
+	whole = region_of(b.pd, b.memory, PAGES * page_bytes());
+	MUST(weft_region_deregister(b.pd, whole));
+	map_at(page_at(&b, 2), page_bytes(), OLD_BYTE);
+	page = region_of(b.pd, page_at(&b, 2), page_bytes());
+	EXPECT(is_page_granted(&b, 2, page));
+	replace(page_at(&b, 2), page_bytes());
+	EXPECT(!is_page_granted(&b, 2, page));
+	MUST(weft_region_deregister(b.pd, page));
 	bench_close(&b);
 }
 
@@ -492,4 +516,57 @@ TEST(test_vmm_04_what_a_child_unmaps_the_parent_keeps)
 	EXPECT(!is_page_granted(&b, 5, b.tag));
 	EXPECT(is_page_granted(&b, 4, b.tag));
 	bench_close(&b);
+}
+
+/* ---- Signals -------------------------------------------------------------------------------- */
+
+enum { UNMAPS = 500, PATIENCE_MS = 60 * 1000 };
+
+static uint8_t *volatile signalled;
+static atomic_uint unmaps;
+
+static void unmap_and_map(int number)
+{
+	(void)number;
+	(void)munmap(signalled, page_bytes());
+	(void)mmap(signalled, page_bytes(), PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	atomic_fetch_add(&unmaps, 1);
+}
+
+/* In a process of its own: of threads that wait there for good SIGKILL alone ends the process. */
+static void register_under_signals(void)
+{
+	const struct itimerval often = { { 0, 300 }, { 0, 300 } };
+	struct bench b;
+
+	bench_open(&b);
+	signalled = page_at(&b, 2);
+	REQUIRE(signal(SIGALRM, unmap_and_map) != SIG_ERR);
+	REQUIRE(setitimer(ITIMER_REAL, &often, NULL) == 0);
+	while (atomic_load(&unmaps) < UNMAPS) {
+		uint32_t tag = region_of(b.pd, signalled, page_bytes());
+
+		MUST(weft_region_deregister(b.pd, tag));
+	}
+	_exit(0);
+}
+
+TEST(test_vmm_04_a_signal_handler_that_unmaps_registered_memory_returns)
+{
+	pid_t child = fork(), ended = 0;
+	int status = -1;
+
+	REQUIRE(child >= 0);
+	if (child == 0)
+		register_under_signals();
+	for (int i = 0; i < PATIENCE_MS && ended == 0; i++) {
+		usleep(1000);
+		ended = waitpid(child, &status, WNOHANG);
+	}
+	if (ended == 0) {
+		(void)kill(child, SIGKILL);
+		REQUIRE(waitpid(child, &status, 0) == child);
+	}
+	EXPECT_EQ(status, 0);
 }

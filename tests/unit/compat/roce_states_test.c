@@ -129,7 +129,7 @@ TEST(test_roce_moves_that_are_none_are_refused)
 	roce_free(&r);
 }
 
-/* A datagram queue pair needs no address to receive: only the table tells that a state is missing. */
+/* A datagram queue pair needs no address: only the table tells that a state is left out. */
 TEST(test_roce_move_that_leaves_out_a_state_is_refused)
 {
 	struct roce r;

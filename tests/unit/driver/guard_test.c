@@ -2,6 +2,7 @@
 /* The guard: accesses that survive missing pages, beside handlers of the program's own. */
 #include "driver/sys/guard.h"
 
+#include <fenv.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -170,6 +171,21 @@ TEST(test_vmm_04_an_alternate_stack_is_there_after_an_access_that_failed)
 	REQUIRE(pthread_create(&thread, NULL, fail_in_thread, above) == 0);
 	pthread_join(thread, NULL);
 	free(below);
+}
+
+/* The kernel runs a handler with other modes of floating point: the thread has its own again. */
+TEST(test_vmm_04_rounding_is_as_it_was_after_an_access_that_failed)
+{
+	uint8_t *gone = page_of(PROT_NONE), byte;
+	int before = fegetround();
+
+	guard_open();
+	REQUIRE(fesetround(FE_UPWARD) == 0);
+	EXPECT(!fault_guard.copy(&byte, gone, 1));
+	EXPECT_EQ(fegetround(), FE_UPWARD);
+	REQUIRE(fesetround(before) == 0);
+	guard_close();
+	page_end(gone);
 }
 
 /* A program blocks all signals in its worker threads: a fault would then end the process. */
