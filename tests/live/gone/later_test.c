@@ -518,6 +518,29 @@ TEST(test_vmm_04_what_a_child_unmaps_the_parent_keeps)
 	bench_close(&b);
 }
 
+/* The default space of a process is the kernel's own table: no call tells weft of a change. */
+TEST(test_vmm_06_memory_that_the_process_maps_or_moves_needs_no_update)
+{
+	struct bench b;
+	uint8_t *memory, *moved;
+	uint32_t tag;
+
+	bench_open(&b);
+	memory = map_at(NULL, page_bytes(), OLD_BYTE);
+	tag = region_of(b.pd, memory, page_bytes());
+	EXPECT(is_granted(b.adapter, b.pd, memory, tag));
+	MUST(weft_region_deregister(b.pd, tag));
+	moved = mremap(memory, page_bytes(), page_bytes(), MREMAP_MAYMOVE | MREMAP_FIXED,
+		       map_at(NULL, page_bytes(), NEW_BYTE));
+	REQUIRE(moved != MAP_FAILED);
+	tag = region_of(b.pd, moved, page_bytes());
+	EXPECT(is_granted(b.adapter, b.pd, moved, tag));
+	EXPECT_EQ(*moved, OLD_BYTE);
+	MUST(weft_region_deregister(b.pd, tag));
+	munmap(moved, page_bytes());
+	bench_close(&b);
+}
+
 /* ---- Signals -------------------------------------------------------------------------------- */
 
 enum { UNMAPS = 500, PATIENCE_MS = 60 * 1000 };

@@ -245,3 +245,37 @@ TEST(test_vmm_05g_the_advertised_address_is_opaque)
 	EXPECT_EQ(gate_check(&g, a), WEFT_R_TAG_INSTANCE);
 	close_segments(&s);
 }
+
+/* A kernel client has its address translated once, and names the frame from then on. */
+TEST(test_vmm_07_a_privileged_caller_translates_and_names_the_frame)
+{
+	enum { ADDR = 0x70000 };
+	const struct weft_space_options space_options = { .memory = g.memory,
+							  .size_bytes = GATE_BYTES,
+							  .mappings_max = 1 };
+	uint64_t frame = 0, run;
+	const struct weft_page_list list = { .pages = &frame,
+					     .count = 1,
+					     .page_size_bytes = GATE_PAGE };
+	const struct weft_region_options o = { .length = 64,
+					       .rights = WEFT_LOCAL_READ | WEFT_REMOTE_READ,
+					       .pages = &list };
+	struct mem_access a = { .length = 64, .kind = MEM_REMOTE_READ, .pd = PD_OWN, .qp = QP_OWN };
+	struct weft_space space;
+	struct mem_grant grant;
+	struct mem_span span;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	REQUIRE(mem_space_init(&space, &space_options) == WEFT_OK);
+	REQUIRE(mem_space_map(&space, ADDR, GATE_PAGE, GATE_PAGE) == WEFT_OK);
+	REQUIRE(mem_space_translate(&space, ADDR, 64, &frame, &run) == WEFT_OK);
+	EXPECT_EQ(frame, GATE_PAGE);
+	g.owner.space = &space;
+	g.owner.is_privileged = true;
+	REQUIRE(mem_region_register(&g.table, &g.owner, &o, &a.tag) == WEFT_OK);
+	REQUIRE(mem_access_check(&g.table, &a, &grant) == WEFT_OK);
+	REQUIRE(mem_grant_spans(&grant, &span, 1) == 1);
+	EXPECT(span.bytes == (uint8_t *)(uintptr_t)gate_addr(&g, GATE_PAGE) && span.length == 64);
+	mem_space_fini(&space);
+	gate_fini(&g);
+}
