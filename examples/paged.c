@@ -418,6 +418,8 @@ static bool tell(bool is_right_all)
 	       " bytes at most, while they left\n",
 	       table->pinned_seen, table->looks, table->pins.bytes_max);
 	printf("the owner had %" PRIu64 " MiB of memory at most\n", table->peak_bytes / MIB);
+	if (table->faults <= pages)
+		printf("nothing was shown: all pages fit into the memory that was allowed\n");
 	return is_right_all && table->faults > pages && table->pinned_seen == 0 &&
 	       table->pins.pinned > 0;
 }

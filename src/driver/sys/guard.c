@@ -24,13 +24,12 @@ struct access {
 static _Thread_local struct access *volatile current __attribute__((tls_model("initial-exec")));
 
 /* Whether this thread lets the signals through: blocked, a fault would end the process. */
-static _Thread_local bool is_open __attribute__((tls_model("initial-exec")));
+static _Thread_local bool has_unblocked __attribute__((tls_model("initial-exec")));
 
 /*
- * The kernel puts memory below usual_end, unless a program asks for more. x86-64 does not say which
- * address failed if it was none that can be mapped, and a sanitizer fails elsewhere: the kernel
- * copies what is above. arm64 ignores the topmost byte of an address: above high_end nothing is
- * accessed.
+ * Memory of a process normally lies below usual_end. For a non-canonical address x86-64 reports no
+ * fault address, and a sanitizer faults elsewhere; so the kernel copies ranges above usual_end.
+ * arm64 ignores the top byte of an address, so nothing above high_end is accessed.
  */
 static atomic_uint_fast64_t usual_end = UINT64_C(1) << 47;
 static const uint64_t high_end = UINT64_C(1) << 55;
@@ -369,13 +368,13 @@ static void let_through(void)
 	for (int i = 0; i < SIGNALS; i++)
 		sigaddset(&set, signals[i]);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	is_open = true;
+	has_unblocked = true;
 }
 
 /* The stores to `current` are volatile: the compiler may move the access across neither. */
 static void begin(struct access *a)
 {
-	if (!is_open)
+	if (!has_unblocked)
 		let_through();
 	current = a;
 	atomic_signal_fence(memory_order_seq_cst);

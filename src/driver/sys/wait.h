@@ -14,7 +14,10 @@
  */
 static const uint64_t access_wait_ns = UINT64_C(5) * 1000 * 1000 * 1000;
 
-/* Lets threads of any priority run, in the end. The C library's nanosleep() may be cancelled. */
+/*
+ * Yields first, then sleeps, so that threads of lower priority run too. The C library's nanosleep()
+ * may be cancelled.
+ */
 static inline void wait_a_little(uint32_t *rounds)
 {
 	enum { YIELDS = 64 };
