@@ -88,7 +88,7 @@ def run(variants, names, is_building):
         results.extend(new)
         failed = [r for r in new if r.what == "not ok"]
         for r in failed:
-            session.line.say("   FAILED %s %s/%s: %s" % (r.variant, r.program, r.test, r.why))
+            session.line.say("   FAILED %s %s/%s: %s" % (r.variant, r.program, r.test, r.why.partition("\n")[0]))
         return len(failed)
 
     session = Session(variants, names, is_building, on_test)
