@@ -281,7 +281,7 @@ enum weft_reason bed_put_by(struct ib_bed *b, const struct bed_way *way, struct 
 	const struct iba_icrc_ip ip = {
 		.from = &in.from,
 		.to = &in.to,
-		.ipv4_id = way->ipv4_id,
+		.ipv4_id = way->other_id ? way->other_id : way->ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
 	uint32_t at, crc;

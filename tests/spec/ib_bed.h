@@ -75,8 +75,8 @@ struct bed_way {
 	struct inet_end from;
 	void (*change)(uint8_t *bytes, size_t *length);
 	bool is_ipv4_hidden;
-	uint16_t ipv4_id;
-	const struct inet_end *to; /* NULL: the queue pair's */
+	uint16_t ipv4_id, other_id; /* the ICRC is of the second, unless that is 0 */
+	const struct inet_end *to;  /* NULL: the queue pair's */
 	uint8_t ecn;
 };
 enum weft_reason bed_put_by(struct ib_bed *b, const struct bed_way *way, struct iba_packet p,

@@ -554,6 +554,20 @@ TEST(test_rc_02_packets_that_are_none_of_ours_are_dropped)
 }
 
 /* Annex A17: the identification of IPv4 is covered, and sockets do not tell it. */
+/* Where it is not hidden, the ICRC must be of the one that came. */
+TEST(test_rc_02_an_ipv4_identification_that_is_known_is_checked)
+{
+	struct ib_bed *b = open();
+	const struct bed_way way = { .from = b->config.path.to, .ipv4_id = 1, .other_id = 2 };
+	struct iba_packet p = peer_reth(b, IBA_WRITE_ONLY, P0, 0, 16);
+
+	p.dest_qp = b->qp->number;
+	p.p_key = IBA_PKEY_DEFAULT;
+	EXPECT_EQ(bed_put_by(b, &way, p, data, 16), WEFT_R_IB_ICRC);
+	bed_silent(b);
+	bed_close(b);
+}
+
 TEST(test_rc_02_an_ipv4_identification_that_sockets_hide)
 {
 	struct ib_bed *b = open();
