@@ -266,6 +266,16 @@ TEST(test_rc_02_run_of_other_packets_is_dropped)
 	}
 }
 
+/* To the queue pair, for bed_put_by(). */
+static struct iba_packet run_to(const struct ib_bed *b, enum iba_op op, uint32_t n, uint16_t more)
+{
+	struct iba_packet p = run(op, n, more);
+
+	p.dest_qp = b->qp->number;
+	p.p_key = IBA_PKEY_DEFAULT;
+	return p;
+}
+
 static void lengthen(uint8_t *bytes, size_t *length)
 {
 	(void)bytes;
@@ -276,12 +286,10 @@ TEST(test_rc_02_run_of_a_length_that_does_not_fit_is_dropped)
 {
 	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	const struct bed_way way = { .from = b->config.path.to, .change = lengthen };
-	struct iba_packet p = run(IBA_WRITE_MIDDLE, 1, 3);
+	const struct iba_packet p = run_to(b, IBA_WRITE_MIDDLE, 1, 3);
 
 	MUST(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, PSN_PEERS, 0, LONG), data, MTU));
 	bed_next(b);
-	p.dest_qp = b->qp->number;
-	p.p_key = IBA_PKEY_DEFAULT;
 	/* Of no MTU, and of four packets with some bytes left. */
 	EXPECT_EQ(bed_put(b, p, data, 4 * MTU + 4), WEFT_R_IB_LENGTH);
 	EXPECT_EQ(bed_put_by(b, &way, p, data, 4 * MTU), WEFT_R_IB_LENGTH);
@@ -300,10 +308,8 @@ TEST(test_rc_02_run_without_a_whole_header_is_dropped)
 {
 	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	const struct bed_way way = { .from = b->config.path.to, .change = shorten };
-	struct iba_packet p = run(IBA_WRITE_MIDDLE, 1, 3);
+	const struct iba_packet p = run_to(b, IBA_WRITE_MIDDLE, 1, 3);
 
-	p.dest_qp = b->qp->number;
-	p.p_key = IBA_PKEY_DEFAULT;
 	EXPECT_EQ(bed_put_by(b, &way, p, data, 4 * MTU), WEFT_R_IB_SHORT);
 	bed_silent(b);
 	bed_close(b);

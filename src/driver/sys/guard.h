@@ -3,11 +3,12 @@
  * Access to memory that the program may unmap, protect or truncate at any time: the access fails,
  * and the program lives.
  *
- * A handler of SIGSEGV and SIGBUS notices a missing page and leaves the access by a jump. While
- * all pages are there, that makes no system call. A copy by the kernel (process_vm_readv) would
- * make one for every packet, and userfaultfd (notice.h) reports neither mprotect() nor a truncated
- * file. A fault outside such an access, or at an address that is not part of it, goes to the
- * handler that the program installed before.
+ * A handler of SIGSEGV and SIGBUS notices a missing page, and returns to where the access is left;
+ * so a handler of the program's that calls it must return, too. While all pages are there, that
+ * makes no system call. A copy by the kernel (process_vm_readv) would make one for every packet,
+ * and userfaultfd (notice.h) reports neither mprotect() nor a truncated file. A fault outside such
+ * an access, or at an address that is not part of it, goes to the handler that the program
+ * installed before.
  */
 #pragma once
 
