@@ -120,6 +120,15 @@ void harness_skip(const char *reason);
 enum { HARNESS_PERTURBED = 16 };
 void harness_perturb(uint64_t round);
 
+/*
+ * Where files of tests go that need no disk: into memory if the host has such a file system, since
+ * a sync may take minutes on a disk that others keep busy. TMPDIR overrides.
+ */
+const char *harness_folder(void);
+
+/* Words that help the reader of the next failure of this test. */
+void harness_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* In the child of a fork(): what fails there is said at once, and ends it with 1. */
 void harness_in_child(void);
 _Noreturn void harness_leave(void);

@@ -17,7 +17,7 @@ static struct test **tests_end = &tests;
 
 /* The test that is running. */
 static enum { RUN_OK, RUN_FAILED, RUN_SKIPPED } outcome;
-static char why[1024];
+static char why[1024], note[256];
 static jmp_buf leave;
 static bool is_child;
 
@@ -41,10 +41,30 @@ __attribute__((format(printf, 3, 4))) static void fail(const char *file, int lin
 	va_start(args, format);
 	vsnprintf(why + len, sizeof(why) - (size_t)len, format, args);
 	va_end(args);
+	len = (int)strlen(why);
+	snprintf(why + len, sizeof(why) - (size_t)len, "%s%s", note[0] ? ": " : "", note);
 	if (!is_child)
 		return;
 	fprintf(stderr, "child: %s\n", why);
 	_exit(1);
+}
+
+void harness_note(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(note, sizeof(note), format, args);
+	va_end(args);
+}
+
+const char *harness_folder(void)
+{
+	const char *chosen = getenv("TMPDIR");
+
+	if (chosen)
+		return chosen;
+	return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
 void harness_in_child(void)
@@ -115,6 +135,7 @@ void harness_leave(void)
 static void run(const struct test *test)
 {
 	outcome = RUN_OK;
+	note[0] = '\0';
 	if (setjmp(leave) == 0)
 		test->run();
 }

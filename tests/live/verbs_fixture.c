@@ -170,12 +170,18 @@ bool node_take(struct weft_cq *cq, struct weft_completion *c)
 	bool has_completion = false;
 
 	while (!has_completion) {
-		if (!node_poll(cq, c, &has_completion) || thread_now_ns() - start > PATIENCE_NS)
+		if (!node_poll(cq, c, &has_completion) || thread_now_ns() - start > PATIENCE_NS) {
+			harness_note("no completion came");
 			return false;
+		}
 		if (!has_completion)
 			sched_yield();
 	}
-	return c->status == WEFT_SUCCESS;
+	if (c->status == WEFT_SUCCESS)
+		return true;
+	harness_note("after %.3f s: %s, %s", (double)(thread_now_ns() - start) / 1e9,
+		     weft_status_name(c->status), weft_reason_name(c->reason));
+	return false;
 }
 
 /* ---- Two adapters, one connection ----------------------------------------------------------- */

@@ -31,7 +31,7 @@ static char folder[64], path[96];
 
 static void bed_init(void)
 {
-	store_folder_make(folder);
+	store_folder_make_on_disk(folder);
 	snprintf(path, sizeof(path), "%s/disk", folder);
 }
 

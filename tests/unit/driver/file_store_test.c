@@ -23,7 +23,7 @@ static struct file_store_config config(uint64_t size_bytes)
 
 static void bed_init(void)
 {
-	store_folder_make(folder);
+	store_folder_make_on_disk(folder);
 	snprintf(path, sizeof(path), "%s/disk", folder);
 }
 

@@ -257,7 +257,7 @@ static void check_all(struct model *m)
 	free(all);
 }
 
-/* Each @ of the text stands for a folder. Files in it, on a disk, are kept from seed to seed. */
+/* Each @ of the text stands for a folder. Files in it are kept from seed to seed. */
 static void play_tree(const char *format, bool may_fail, bool is_kept)
 {
 	static const uint32_t depths[SEEDS] = { 1, 8, DEPTH };
@@ -266,7 +266,10 @@ static void play_tree(const char *format, bool may_fail, bool is_kept)
 	struct device_refusal why;
 	struct device *d;
 
-	store_folder_make(folder);
+	if (strstr(format, "direct"))
+		store_folder_make_on_disk(folder);
+	else
+		store_folder_make(folder);
 	for (; *format; format++) {
 		if (*format == '@')
 			at += snprintf(at, 64, "%s", folder);

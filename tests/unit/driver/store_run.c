@@ -79,12 +79,22 @@ enum weft_reason store_run_op(struct store_run *run, enum store_op op, uint64_t 
 	return store_run_one(run, &r);
 }
 
+static void make_in(const char *where, char path[64])
+{
+	snprintf(path, 64, "%.40s/weft-store-XXXXXX", where);
+	REQUIRE(mkdtemp(path) != NULL);
+}
+
 void store_folder_make(char path[64])
 {
-	const char *where = getenv("TMPDIR");
+	make_in(harness_folder(), path);
+}
 
-	snprintf(path, 64, "%.40s/weft-store-XXXXXX", where ? where : "/tmp");
-	REQUIRE(mkdtemp(path) != NULL);
+void store_folder_make_on_disk(char path[64])
+{
+	const char *chosen = getenv("TMPDIR");
+
+	make_in(chosen ? chosen : "/tmp", path);
 }
 
 void store_folder_remove(const char *path)

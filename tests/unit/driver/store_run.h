@@ -28,6 +28,8 @@ enum weft_reason store_run_op(struct store_run *run, enum store_op op, uint64_t 
 
 /* A folder of its own, and how to get rid of it with all that is in it. */
 void store_folder_make(char path[64]);
+/* For direct I/O, which not every kernel has for files in memory. */
+void store_folder_make_on_disk(char path[64]);
 void store_folder_remove(const char *path);
 
 /* False where io_uring is not to be had. */

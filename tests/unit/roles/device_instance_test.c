@@ -60,7 +60,7 @@ TEST(test_rio_05_what_outlives_the_process_is_known_again)
 		     { "volatile(F)", false } };
 	char text[TEXT];
 
-	store_folder_make(folder);
+	store_folder_make_on_disk(folder);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		text_of(rows[i].form, text);
 		EXPECT_EQ(instance_of(text) == instance_of(text), rows[i].lasts);
@@ -72,7 +72,7 @@ TEST(test_rio_05_other_files_or_another_order_are_another_device)
 {
 	char one[TEXT], other[TEXT];
 
-	store_folder_make(folder);
+	store_folder_make_on_disk(folder);
 	text_of("F", one);
 	text_of("G", other);
 	EXPECT(instance_of(one) != instance_of(other));
@@ -89,7 +89,7 @@ TEST(test_rio_05_the_file_counts_that_is_open)
 	uint64_t before, other;
 	struct device *d;
 
-	store_folder_make(folder);
+	store_folder_make_on_disk(folder);
 	snprintf(from, sizeof(from), "%s/G", folder);
 	snprintf(to, sizeof(to), "%s/F", folder);
 	text_of("G", text);

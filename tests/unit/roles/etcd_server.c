@@ -146,7 +146,7 @@ void etcd_server_start(struct etcd_server *s, bool is_tls)
 		unsigned int port, peer_port;
 		int fd = loopback_listen(&port), peer_fd = loopback_listen(&peer_port);
 
-		strcpy(s->folder, "/tmp/weft-etcd-XXXXXX");
+		snprintf(s->folder, sizeof(s->folder), "%.40s/weft-etcd-XXXXXX", harness_folder());
 		REQUIRE(mkdtemp(s->folder));
 		snprintf(s->url, sizeof(s->url), "http%s://127.0.0.1:%u", is_tls ? "s" : "", port);
 		snprintf(s->peer_url, sizeof(s->peer_url), "http://127.0.0.1:%u", peer_port);
