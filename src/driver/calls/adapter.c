@@ -213,7 +213,7 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 		struct timespec until;
 		int cancel;
 
-		adapter_poll(adapter, false);
+		adapter_poll(adapter, NULL);
 		now = adapter_now_ns(adapter);
 		*has_event = event_pop(&core->events, event);
 		adapter_show_events(adapter);

@@ -489,7 +489,7 @@ enum weft_reason weft_cm_service_next(struct weft_cm_service *service, void *con
 		return WEFT_R_NULL_ARGUMENT;
 	a = service->roce->net->adapter;
 	adapter_enter(a);
-	adapter_poll(a, false);
+	adapter_poll(a, NULL);
 	*cm_id = NULL;
 	if (!list_is_empty(&service->requests)) {
 		*cm_id = CONTAINER_OF(service->requests.next, struct weft_cm_id, request_link);

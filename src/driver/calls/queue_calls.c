@@ -118,7 +118,7 @@ static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint
 		a->polls++;
 		return;
 	}
-	adapter_poll(a, true);
+	adapter_poll(a, cq);
 	/* The caller may exit on this completion: send deferred work first. */
 	if (a->net && a->net->is_waiting && cq->count > cq->hidden)
 		adapter_work(a);

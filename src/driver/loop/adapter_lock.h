@@ -128,11 +128,11 @@ static inline void adapter_leave(struct weft_adapter *a)
 /*
  * All three make the progress that is due and wake threads that wait for events. adapter_poll()
  * also reads sockets on behalf of the program, adapter_watch() on behalf of the adapter's thread.
- * The lock is held. can_wait: the program learns of arrivals at once, so acknowledgements may wait
- * for its answer and leave with it.
+ * The lock is held. cq: the program polls this one, or NULL. Acknowledgements may wait for its next
+ * request and leave with it, unless the CQ holds a completion: with that the program may exit.
  */
 void adapter_work(struct weft_adapter *a);
-void adapter_poll(struct weft_adapter *a, bool can_wait);
+void adapter_poll(struct weft_adapter *a, const struct weft_cq *cq);
 void adapter_watch(struct weft_adapter *a);
 
 /* Makes the descriptor of weft_adapter_fd() readable while events wait, if there is one. */

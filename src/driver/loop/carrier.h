@@ -31,6 +31,14 @@ struct sleep_set {
 	uint32_t count;
 };
 
+/* What carriers know of their hot turns without a system call. */
+enum carrier_memory {
+	CARRIER_COLD,	 /* there are none */
+	CARRIER_UNKNOWN, /* some of them are sockets, or output waits for room in shared memory */
+	CARRIER_EMPTY,	 /* the only one is shared memory, which has no input */
+	CARRIER_INPUT	 /* the same, and it has input */
+};
+
 /* Every call is set. */
 struct carrier_calls {
 	/* Makes the carrier of an adapter, at first use: see carrier_get(). */
@@ -63,6 +71,7 @@ struct carrier_calls {
 	uint32_t (*hot_turns)(const struct carrier *c);
 	bool (*hot_input)(struct carrier *c, uint32_t turn);
 	bool (*hot_input_all)(struct carrier *c);
+	enum carrier_memory (*memory)(const struct carrier *c);
 	/* The program has stopped polling: epoll watches hot sockets again. */
 	void (*hot_watch)(struct carrier *c);
 	/*

@@ -18,6 +18,11 @@ enum {
 	POLLS_BLOCKED = 2,
 	/* Empty polls before the program yields: far longer than a running peer takes to answer. */
 	POLLS_PATIENT = 128,
+	/*
+	 * Polls that only look whether shared memory has input, between two others. Deadlines wait
+	 * for so many: a program that polls rarely has a thread that keeps them.
+	 */
+	POLLS_LEAN = 16,
 	/* Calls of epoll_wait() before a deadline expires. */
 	ASKED_MAX = 32
 };
@@ -357,6 +362,36 @@ bool net_rest(struct net *net)
 
 /* ---- Polls ---------------------------------------------------------------------------------- */
 
+enum lean_poll net_poll_lean(struct net *net)
+{
+	struct carrier *found = NULL;
+	bool has_memory = false;
+
+	if (net->lean_left == 0 || net->is_all_due || net->is_waiting)
+		return LEAN_NOT;
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		struct carrier *c = net->carriers[i];
+		enum carrier_memory memory = c->calls->memory(c);
+
+		if (memory == CARRIER_UNKNOWN)
+			return LEAN_NOT;
+		if (memory == CARRIER_INPUT)
+			found = c;
+		has_memory |= memory != CARRIER_COLD;
+	}
+	if (!has_memory)
+		return LEAN_NOT;
+	net->lean_left--;
+	if (!found || !found->calls->hot_input(found, 0)) {
+		net->polls_empty++;
+		return LEAN_EMPTY;
+	}
+	net->polls_empty = 0;
+	net->was_busy = true;
+	progress_found(net, true);
+	return LEAN_FOUND;
+}
+
 /* Polls that read one of the hot sockets, until the next that asks epoll. */
 static uint32_t polls_until_epoll(const struct net *net)
 {
@@ -377,15 +412,25 @@ static uint64_t answer_due(const struct net *net)
 	return due;
 }
 
+/* When paced output may resume. */
+static uint64_t pace_due(const struct net *net)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		due = least(due, net->carriers[i]->calls->pace_due(net->carriers[i]));
+	return due;
+}
+
 bool net_poll(struct net *net, bool is_all)
 {
 	bool has_found = false, has_moved = false, is_due = false;
-	uint64_t asked_ns = 0;
+	uint64_t asked_ns = 0, answers_ns = answer_due(net), pace_ns = pace_due(net);
 
 	/* Reading the clock costs: only when a deadline is set, or bytes have come. */
-	if (net_due(net) != UINT64_MAX) {
+	if (least(answers_ns, pace_ns) != UINT64_MAX) {
 		asked_ns = net_look_at_clock(net);
-		is_due = answer_due(net) <= asked_ns;
+		is_due = answers_ns <= asked_ns;
 		for (uint32_t i = 0; i < net->carrier_count; i++)
 			net->carriers[i]->calls->pace(net->carriers[i], asked_ns);
 	}
@@ -413,7 +458,9 @@ bool net_poll(struct net *net, bool is_all)
 		net->polls_empty = has_found ? 0 : net->polls_empty + 1;
 	if (has_found)
 		progress_found(net, !is_all);
-	return has_moved || net_has_output(net);
+	has_moved |= net_has_output(net);
+	net->lean_left = is_all || pace_ns != UINT64_MAX ? 0 : POLLS_LEAN;
+	return has_moved;
 }
 
 bool net_is_patient(struct net *net)
@@ -435,11 +482,7 @@ bool net_has_output(const struct net *net)
 
 uint64_t net_due(const struct net *net)
 {
-	uint64_t due = answer_due(net);
-
-	for (uint32_t i = 0; i < net->carrier_count; i++)
-		due = least(due, net->carriers[i]->calls->pace_due(net->carriers[i]));
-	return due;
+	return least(answer_due(net), pace_due(net));
 }
 
 void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t)

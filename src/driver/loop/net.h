@@ -42,6 +42,7 @@ struct net {
 	bool was_busy;	      /* the last poll found something */
 	bool is_all_due;      /* a standby period has passed: the next poll asks epoll as well */
 	uint32_t polls_empty; /* consecutive polls of the program that found nothing */
+	uint32_t lean_left;   /* see net_poll_lean() */
 	/* progress.c */
 	pthread_t thread;
 	pthread_cond_t rouse; /* wakes the thread from standing by */
@@ -83,6 +84,13 @@ bool net_output(struct net *net, bool can_wait);
  * perhaps only those that were busy lately. True: the core or net_output() has work.
  */
 bool net_poll(struct net *net, bool is_all);
+
+/*
+ * Before net_poll() of a program: receives what has come by shared memory, if that alone is hot and
+ * net_poll() was called a few polls ago. LEAN_NOT: net_poll() has to be called.
+ */
+enum lean_poll { LEAN_NOT, LEAN_EMPTY, LEAN_FOUND };
+enum lean_poll net_poll_lean(struct net *net);
 
 /*
  * Whether the program has polled in vain for so long that it should yield the processor: the peer

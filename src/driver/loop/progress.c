@@ -555,14 +555,15 @@ void progress_stop(struct net *net)
 
 void progress_notice(struct net *net)
 {
-	bool is_due_earlier = due(net) < net->due_seen;
-	bool is_wanted = progress_is_aside(net) ? adapter_has_sleepers(net->adapter)
-						: has_left(net);
+	bool has_sleepers = adapter_has_sleepers(net->adapter);
+	uint64_t due_ns;
 
-	if (net->state == PROGRESS_NONE)
+	/* A thread that stands by looks at no deadline: the program's polls keep them. */
+	if (net->state == PROGRESS_NONE || (net->state == PROGRESS_STANDING_BY && !has_sleepers))
 		return;
-	if (is_due_earlier || is_wanted) {
-		net->due_seen = due(net);
+	due_ns = due(net);
+	if (due_ns < net->due_seen || (progress_is_aside(net) ? has_sleepers : has_left(net))) {
+		net->due_seen = due_ns;
 		rouse(net);
 	}
 }

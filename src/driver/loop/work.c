@@ -62,6 +62,8 @@ static void work(struct weft_adapter *a, bool can_wait)
 	do {
 		core_work(a);
 		has_moved = a->host->output(a, can_wait);
+		if (has_moved && a->net)
+			has_moved = net_has_output(a->net); /* the core's work is in its list */
 	} while (++round < ROUNDS_MAX && (has_moved || !list_is_empty(&a->core.ready)));
 	if (a->observed.observer)
 		observe_drain(&a->observed);
@@ -100,13 +102,22 @@ void adapter_work(struct weft_adapter *a)
 	work(a, false);
 }
 
-void adapter_poll(struct weft_adapter *a, bool can_wait)
+/* Most polls find nothing, so do no more than needed for them. */
+static bool poll_finds_work(struct weft_adapter *a)
+{
+	enum lean_poll lean = a->net ? net_poll_lean(a->net) : LEAN_NOT;
+
+	if (lean == LEAN_FOUND || (lean == LEAN_NOT && a->host->poll(a, false)))
+		return true;
+	return !list_is_empty(&a->core.ready) || a->waiters > 0 ||
+	       (lean == LEAN_NOT && adapter_due_all(a) != UINT64_MAX);
+}
+
+void adapter_poll(struct weft_adapter *a, const struct weft_cq *cq)
 {
 	a->polls++;
-	/* Most polls find nothing, so do no more than needed for them. */
-	if (a->host->poll(a, false) || !list_is_empty(&a->core.ready) || a->waiters > 0 ||
-	    adapter_due_all(a) != UINT64_MAX)
-		work(a, can_wait);
+	if (poll_finds_work(a))
+		work(a, cq && cq->count == cq->hidden);
 }
 
 void adapter_watch(struct weft_adapter *a)

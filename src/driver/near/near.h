@@ -98,6 +98,9 @@ void near_room_used(struct near *near);
 /* Whether no room is to be waited for: its process is stopped, for 10 ms by now, or we leave. */
 bool near_is_stalled(const struct near *near, uint32_t number);
 
+/* Whether packets of ours wait for room. */
+bool near_has_blocked(const struct near *near);
+
 /* When the next receiver counts as stalled; UINT64_MAX: none. */
 uint64_t near_due(const struct near *near);
 void near_expire(struct near *near, uint64_t now_ns);
@@ -109,6 +112,9 @@ bool near_is_sent_to(const struct near *near);
 
 /* The next packet, in shared memory; valid until the next call. NULL: none left. */
 const struct ib_in *near_next(struct near *near);
+
+/* Whether near_next() has something. */
+bool near_has_input(const struct near *near);
 
 /*
  * is_polled: near_next() is called all the time, so that senders need not wake us. Else they do,

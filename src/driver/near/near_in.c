@@ -195,6 +195,17 @@ static bool record_read(struct near *n, struct near_in *i)
 	return true;
 }
 
+bool near_has_input(const struct near *n)
+{
+	for (const struct list *at = n->ins.next; at != &n->ins; at = at->next) {
+		const struct near_in *i = CONTAINER_OF(at, struct near_in, link);
+
+		if (i->has_ended || (i->ring.head && !ring_is_empty(&i->ring)))
+			return true;
+	}
+	return false;
+}
+
 const struct ib_in *near_next(struct near *n)
 {
 	struct near_in *again = n->from;

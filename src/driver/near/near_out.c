@@ -363,6 +363,11 @@ void near_flush(struct near *n)
 
 /* ---- Receivers without room ----------------------------------------------------------------- */
 
+bool near_has_blocked(const struct near *n)
+{
+	return !list_is_empty(&n->blocked);
+}
+
 /* The receiver wakes us, but a look at the ring is faster. */
 bool near_has_room(struct near *n)
 {

@@ -196,6 +196,11 @@ size_t ring_peek(struct ring *r, const uint8_t **bytes)
 	return r->is_broken ? 0 : (size_t)(r->other - r->own);
 }
 
+bool ring_is_empty(const struct ring *r)
+{
+	return atomic_load_explicit(&r->head->put, memory_order_relaxed) == r->own;
+}
+
 void ring_take(struct ring *r, size_t bytes)
 {
 	r->own += ring_round(bytes);

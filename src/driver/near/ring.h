@@ -63,6 +63,9 @@ bool ring_await_room(struct ring *r, size_t bytes);
 /* The bytes of the oldest records, not taken yet, and their number; 0: there is none. */
 size_t ring_peek(struct ring *r, const uint8_t **bytes);
 
+/* Whether ring_peek() would find nothing. */
+bool ring_is_empty(const struct ring *r);
+
 /* So many of them have been read. */
 void ring_take(struct ring *r, size_t bytes);
 

@@ -248,6 +248,17 @@ static bool hot_input_all(struct carrier *c)
 	return has_come;
 }
 
+static enum carrier_memory memory(const struct carrier *c)
+{
+	const struct roce *r = roce_from(c);
+
+	if (udp_is_hot(r->udp) || (r->near && near_has_blocked(r->near)))
+		return CARRIER_UNKNOWN;
+	if (!roce_is_near(r))
+		return CARRIER_COLD;
+	return near_has_input(r->near) ? CARRIER_INPUT : CARRIER_EMPTY;
+}
+
 static bool rest(struct carrier *c)
 {
 	struct roce *r = roce_from(c);
@@ -507,6 +518,7 @@ static const struct carrier_calls roce_calls = {
 	.input = input,
 	.input_all = input_all,
 	.hot_turns = hot_turns,
+	.memory = memory,
 	.hot_input = hot_input,
 	.hot_input_all = hot_input_all,
 	.hot_watch = hot_watch,

@@ -500,6 +500,8 @@ static bool send_ready(struct roce *r)
 
 		if (r->near && !r->faults) {
 			has_moved |= send_near_ready(r);
+			if (!ib_port_has_output(r->port))
+				break;
 			if (ib_port_near_next(r->port) != 0)
 				continue;
 		}

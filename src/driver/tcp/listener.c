@@ -277,7 +277,7 @@ enum weft_reason weft_listener_next(struct weft_listener *listener, struct weft_
 		return WEFT_R_NULL_ARGUMENT;
 	a = listener->net->adapter;
 	adapter_enter(a);
-	adapter_poll(a, false);
+	adapter_poll(a, NULL);
 	*request = NULL;
 	if (!list_is_empty(&listener->requests)) {
 		*request = CONTAINER_OF(list_pop(&listener->requests), struct weft_request, link);

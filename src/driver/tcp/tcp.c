@@ -135,6 +135,11 @@ static bool input(struct carrier *c)
 }
 
 /* Every peer is at a socket. */
+static enum carrier_memory memory(const struct carrier *c)
+{
+	return hot_turns(c) > 0 ? CARRIER_UNKNOWN : CARRIER_COLD;
+}
+
 static bool rest(struct carrier *c)
 {
 	(void)c;
@@ -192,6 +197,7 @@ static const struct carrier_calls tcp_calls = {
 	.input = input,
 	.input_all = input,
 	.hot_turns = hot_turns,
+	.memory = memory,
 	.hot_input = hot_input,
 	.hot_input_all = hot_input_all,
 	.hot_watch = hot_watch,

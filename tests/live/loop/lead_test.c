@@ -129,7 +129,7 @@ static void ask_often(void)
 {
 	adapter_enter(near.adapter);
 	for (int i = 0; i < ASKS && progress_is_aside(near.adapter->net); i++)
-		adapter_poll(near.adapter, false);
+		adapter_poll(near.adapter, NULL);
 	adapter_leave(near.adapter);
 }
 

@@ -267,7 +267,7 @@ static bool hold_one(void)
 	from.memory[0] = ++round_number;
 	post(&from, &to, WEFT_OP_WRITE);
 	while (to.memory[0] != round_number && thread_now_ns() - since < PATIENCE_NS)
-		adapter_poll(b, true);
+		adapter_poll(b, to.cq);
 	b->polls += POLLS_ENOUGH;
 	return net->is_waiting && ib_port_counts(roce_of(net)->port)->packets_out == out;
 }
