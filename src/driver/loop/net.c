@@ -19,8 +19,8 @@ enum {
 	/* Empty polls before the program yields: far longer than a running peer takes to answer. */
 	POLLS_PATIENT = 128,
 	/*
-	 * Polls that only look whether shared memory has input, between two others. Deadlines wait
-	 * for so many: a program that polls rarely has a thread that keeps them.
+	 * Polls that only read what is hot, between two that look at deadlines as well. A program
+	 * that polls rarely has a thread that keeps them.
 	 */
 	POLLS_LEAN = 16,
 	/* Calls of epoll_wait() before a deadline expires. */
@@ -362,36 +362,6 @@ bool net_rest(struct net *net)
 
 /* ---- Polls ---------------------------------------------------------------------------------- */
 
-enum lean_poll net_poll_lean(struct net *net)
-{
-	struct carrier *found = NULL;
-	bool has_memory = false;
-
-	if (net->lean_left == 0 || net->is_all_due || net->is_waiting)
-		return LEAN_NOT;
-	for (uint32_t i = 0; i < net->carrier_count; i++) {
-		struct carrier *c = net->carriers[i];
-		enum carrier_memory memory = c->calls->memory(c);
-
-		if (memory == CARRIER_UNKNOWN)
-			return LEAN_NOT;
-		if (memory == CARRIER_INPUT)
-			found = c;
-		has_memory |= memory != CARRIER_COLD;
-	}
-	if (!has_memory)
-		return LEAN_NOT;
-	net->lean_left--;
-	if (!found || !found->calls->hot_input(found, 0)) {
-		net->polls_empty++;
-		return LEAN_EMPTY;
-	}
-	net->polls_empty = 0;
-	net->was_busy = true;
-	progress_found(net, true);
-	return LEAN_FOUND;
-}
-
 /* Polls that read one of the hot sockets, until the next that asks epoll. */
 static uint32_t polls_until_epoll(const struct net *net)
 {
@@ -400,6 +370,53 @@ static uint32_t polls_until_epoll(const struct net *net)
 			return POLLS_BLOCKED;
 	}
 	return net->was_busy ? POLLS_BUSY : POLLS_IDLE;
+}
+
+/*
+ * The carrier whose shared memory is all that is hot; NULL: there is none, or output waits for room
+ * in it.
+ */
+static struct carrier *find_memory(const struct net *net, enum carrier_memory *memory)
+{
+	struct carrier *found = NULL;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		struct carrier *c = net->carriers[i];
+		enum carrier_memory of = c->calls->memory(c);
+
+		if (of == CARRIER_UNKNOWN)
+			return NULL;
+		if (of == CARRIER_COLD)
+			continue;
+		found = c;
+		*memory = of;
+	}
+	return found;
+}
+
+enum lean_poll net_poll_lean(struct net *net)
+{
+	enum carrier_memory memory = CARRIER_UNKNOWN;
+	struct carrier *near;
+	bool has_found;
+
+	if (net->lean_left == 0 || net->is_all_due || net->is_waiting)
+		return LEAN_NOT;
+	near = find_memory(net, &memory);
+	if (near) {
+		has_found = memory == CARRIER_INPUT && near->calls->hot_input(near, 0);
+	} else {
+		if (!has_hot(net) || net->polls_since_epoll + 1 >= polls_until_epoll(net))
+			return LEAN_NOT;
+		net->polls_since_epoll++;
+		has_found = hot_read_next(net);
+	}
+	net->lean_left--;
+	net->polls_empty = has_found ? 0 : net->polls_empty + 1;
+	net->was_busy = has_found;
+	if (has_found)
+		progress_found(net, true);
+	return has_found ? LEAN_FOUND : LEAN_EMPTY;
 }
 
 /* The deadline of the next awaited answer. All sockets are read before it expires. */

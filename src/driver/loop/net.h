@@ -86,8 +86,8 @@ bool net_output(struct net *net, bool can_wait);
 bool net_poll(struct net *net, bool is_all);
 
 /*
- * Before net_poll() of a program: receives what has come by shared memory, if that alone is hot and
- * net_poll() was called a few polls ago. LEAN_NOT: net_poll() has to be called.
+ * In place of net_poll() of a program that called it a few polls ago: receives what has come by hot
+ * sockets or shared memory, and looks at nothing else. LEAN_NOT: net_poll() has to be called.
  */
 enum lean_poll { LEAN_NOT, LEAN_EMPTY, LEAN_FOUND };
 enum lean_poll net_poll_lean(struct net *net);
