@@ -11,6 +11,7 @@
 
 #include "dropin_goals.h"
 #include "ib_goals.h"
+#include "many_goals.h"
 #include "near_goals.h"
 #include "net_goals.h"
 #include "net_report.h"
@@ -25,19 +26,21 @@ struct options {
 	bool has_net;
 	bool has_dropin;
 	bool has_near;
+	bool has_many;
 	bool has_ib;
 };
 
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"usage: bench [--json] [cost] [net] [dropin] [near] [ib]\n\n"
+		"usage: bench [--json] [cost] [net] [dropin] [near] [many] [ib]\n\n"
 		"Measures what weft costs. Without a name, all parts:\n\n"
 		"  cost     calls, next to memcpy of 4 KiB between two buffers in cache\n"
 		"  net      messages over loopback, next to plain TCP, plain UDP and what others offer;\n"
 		"           with net.json, bandwidth.svg and latency.svg beside this program\n"
 		"  dropin   perftest on the drop-in libraries, next to weft perf\n"
 		"  near     perftest between two programs of this host, next to UCX's shared memory\n"
+		"  many     1,000 queue pairs and two threads in one process, next to one\n"
 		"  ib       the InfiniBand transport under loss, in virtual time\n"
 		"\n"
 		"  --json   one object a line instead of the table\n"
@@ -166,6 +169,8 @@ static bool options_read(struct options *o, int argc, char **argv)
 			o->has_dropin = true;
 		else if (strcmp(argv[i], "near") == 0)
 			o->has_near = true;
+		else if (strcmp(argv[i], "many") == 0)
+			o->has_many = true;
 		else if (strcmp(argv[i], "ib") == 0)
 			o->has_ib = true;
 		else {
@@ -173,8 +178,11 @@ static bool options_read(struct options *o, int argc, char **argv)
 			return false;
 		}
 	}
-	if (!o->has_cost && !o->has_net && !o->has_dropin && !o->has_near && !o->has_ib)
-		o->has_cost = o->has_net = o->has_dropin = o->has_near = o->has_ib = true;
+	if (!o->has_cost && !o->has_net && !o->has_dropin && !o->has_near && !o->has_many &&
+	    !o->has_ib) {
+		o->has_cost = o->has_net = o->has_dropin = o->has_near = true;
+		o->has_many = o->has_ib = true;
+	}
 	return true;
 }
 
@@ -200,6 +208,8 @@ int main(int argc, char **argv)
 		dropin_goals_show(o.is_json);
 	if (o.has_near)
 		near_goals_show(o.is_json);
+	if (o.has_many)
+		many_goals_show(o.is_json);
 	if (o.has_ib)
 		ib_goals_show(o.is_json);
 	return fflush(stdout) == 0 ? 0 : 1;

@@ -89,7 +89,7 @@ static int serve(void *context)
 		pause();
 }
 
-static double resident_bytes(void)
+double resident_bytes(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
 	unsigned long all, resident = 0;

@@ -8,5 +8,8 @@
  */
 double idle_connection_bytes(void);
 
+/* The same count of this process. */
+double resident_bytes(void);
+
 /* How long a poll takes that finds nothing with 1,000 of them, as a multiple of that with one. */
 double idle_poll_ratio(void);
