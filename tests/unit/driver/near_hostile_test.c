@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Peers on the near path that do not keep to it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "driver/near/ring.h"
+#include "driver/sys/unix_sockets.h"
+#include "unit/driver/near_ends.h"
+
+/* A connection to the far side by hand. */
+static int connect_by_hand(uint8_t adapter_slot)
+{
+	struct unix_names names = { .type = SOCK_SEQPACKET };
+	int fd;
+
+	(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.near.%u", adapter_slot);
+	fd = unix_names_connect(&names);
+	REQUIRE(fd >= 0);
+	return fd;
+}
+
+struct offer {
+	uint32_t magic;
+	uint16_t kind, adapter_slot;
+	uint64_t adapter_id, takes_runs;
+};
+
+enum { OFFER = 1, TAKEN, REFUSED, WAKE };
+
+static const struct offer good_offer = { 0x77664e35, OFFER, NEAR_SLOT, 1, 0 };
+
+static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
+{
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec piece = { (void *)(uintptr_t)offer, sizeof(*offer) };
+	struct msghdr m = { .msg_iov = &piece, .msg_iovlen = 1 };
+
+	if (descriptor >= 0) {
+		struct cmsghdr *c;
+
+		m.msg_control = control;
+		m.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &descriptor, sizeof(descriptor));
+	}
+	REQUIRE(sendmsg(fd, &m, MSG_NOSIGNAL) == sizeof(*offer));
+}
+
+/* After its messages, the last of which was of this kind. */
+static bool is_closed_after(int fd, uint16_t kind)
+{
+	struct offer m = { 0 };
+	ssize_t n;
+
+	while ((n = recv(fd, &m, sizeof(m), MSG_DONTWAIT)) > 0)
+		;
+	return m.kind == kind && (n == 0 || (n < 0 && errno != EAGAIN));
+}
+
+static void expect_sent_away(const struct offer *offer, int descriptor)
+{
+	struct end far;
+	int fd;
+
+	end_open(&far, FAR_SLOT);
+	fd = connect_by_hand(FAR_SLOT);
+	offer_by_hand(fd, offer, descriptor);
+	REQUIRE(end_look(&far, PATIENCE_MS));
+	REQUIRE(is_closed_after(fd, REFUSED) && !near_is_sent_to(far.near));
+	MUST_EQ(near_counts(far.near)->refused, 1);
+	close(fd);
+	end_close(&far);
+}
+
+/* A memory file of so many bytes behind the head, sealed as it should be; stays open. */
+static int sealed(uint32_t bytes)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	REQUIRE(fd >= 0 && ftruncate(fd, sysconf(_SC_PAGESIZE) + (off_t)bytes) == 0);
+	REQUIRE(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+	return fd;
+}
+
+TEST(test_near_connection_without_a_ring_is_closed)
+{
+	struct offer offer = good_offer;
+	struct ring ring;
+	int fd, seals;
+
+	WORLD_OR_SKIP();
+	expect_sent_away(&good_offer, -1);
+	expect_sent_away(&good_offer, STDIN_FILENO);
+	fd = ring_make(&ring, RING_BYTES_MIN);
+	REQUIRE(fd >= 0);
+	offer.magic++;
+	expect_sent_away(&offer, fd);
+	offer = good_offer;
+	offer.adapter_slot = 0;
+	expect_sent_away(&offer, fd);
+	offer.adapter_slot = 256;
+	expect_sent_away(&offer, fd);
+	offer = good_offer;
+	offer.kind = TAKEN;
+	expect_sent_away(&offer, fd);
+	/* Memory that its maker could cut off under the receiver. */
+	seals = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	REQUIRE(seals >= 0 && ftruncate(seals, lseek(fd, 0, SEEK_END)) == 0);
+	expect_sent_away(&good_offer, seals);
+	close(seals);
+	/* Memory that is not a power of two, or more than there is a reason for. */
+	expect_sent_away(&good_offer, sealed(3 * RING_BYTES_MIN));
+	expect_sent_away(&good_offer, sealed(2 * RING_BYTES_MAX));
+	expect_sent_away(&good_offer, sealed(0));
+	close(fd);
+	ring_unmap(&ring);
+}
+
+/* A second ring on a connection ends it, and is closed. */
+TEST(test_near_second_ring_ends_the_connection)
+{
+	struct end far;
+	struct ring ring;
+	int fd, descriptor, next;
+
+	WORLD_OR_SKIP();
+	end_open(&far, FAR_SLOT);
+	fd = connect_by_hand(FAR_SLOT);
+	descriptor = ring_make(&ring, RING_BYTES_MIN);
+	REQUIRE(descriptor >= 0);
+	offer_by_hand(fd, &good_offer, descriptor);
+	REQUIRE(end_look(&far, PATIENCE_MS) && near_is_sent_to(far.near));
+	offer_by_hand(fd, &good_offer, descriptor);
+	next = dup(STDIN_FILENO);
+	close(next);
+	REQUIRE(end_look(&far, PATIENCE_MS));
+	REQUIRE(!near_next(far.near) && !near_is_sent_to(far.near));
+	REQUIRE(is_closed_after(fd, TAKEN));
+	EXPECT_EQ(fcntl(next, F_GETFD), -1);
+	close(descriptor);
+	close(fd);
+	ring_unmap(&ring);
+	end_close(&far);
+}
+
+/* What a hostile sender writes into a ring ends that ring, and nothing else. */
+static void expect_broken(void (*harm)(struct ring *r))
+{
+	struct end far;
+	struct ring ring;
+	int fd, descriptor;
+
+	end_open(&far, FAR_SLOT);
+	fd = connect_by_hand(FAR_SLOT);
+	descriptor = ring_make(&ring, RING_BYTES_MIN);
+	REQUIRE(descriptor >= 0);
+	offer_by_hand(fd, &good_offer, descriptor);
+	close(descriptor);
+	REQUIRE(end_look(&far, PATIENCE_MS) && near_is_sent_to(far.near));
+	harm(&ring);
+	REQUIRE(!near_next(far.near));
+	REQUIRE(is_closed_after(fd, TAKEN) && !near_is_sent_to(far.near));
+	MUST_EQ(near_counts(far.near)->refused, 1);
+	close(fd);
+	ring_unmap(&ring);
+	end_close(&far);
+}
+
+static void put_too_much(struct ring *r)
+{
+	r->own = r->bytes;
+	ring_put(r, 1);
+}
+
+static void put_less_than_a_record(struct ring *r)
+{
+	REQUIRE(ring_room(r, 8));
+	ring_put(r, 8);
+}
+
+static void put_length(struct ring *r, uint32_t length)
+{
+	uint8_t *room = ring_room(r, 128);
+
+	REQUIRE(room);
+	memset(room, 0, 128);
+	memcpy(room, &length, sizeof(length));
+	ring_put(r, 128);
+}
+
+static void put_a_longer_record(struct ring *r)
+{
+	put_length(r, 1000);
+}
+
+static void put_the_longest_record(struct ring *r)
+{
+	put_length(r, UINT32_MAX - 47);
+}
+
+TEST(test_near_broken_ring_is_closed)
+{
+	WORLD_OR_SKIP();
+	expect_broken(put_too_much);
+	expect_broken(put_less_than_a_record);
+	expect_broken(put_a_longer_record);
+	expect_broken(put_the_longest_record);
+}
+
+/* Says that it took the ring, which is believed once. */
+TEST(test_near_receiver_that_takes_the_ring_twice_is_left)
+{
+	const struct offer taken = { good_offer.magic, TAKEN, FAR_SLOT, 2, 0 };
+	struct unix_names names = { .type = SOCK_SEQPACKET };
+	struct ib_path path = path_to_far;
+	struct near_ended ended;
+	bool are_all_foreign;
+	struct end near;
+	int listener, fd;
+
+	WORLD_OR_SKIP();
+	(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.near.%u", FAR_SLOT);
+	listener = unix_names_take(&names, true, &are_all_foreign);
+	end_open(&near, NEAR_SLOT);
+	path.near_number = near_reach(near.near, FAR_SLOT);
+	REQUIRE(path.near_number != 0);
+	fd = accept(listener, NULL, NULL);
+	REQUIRE(fd >= 0);
+	offer_by_hand(fd, &taken, -1);
+	REQUIRE(end_look(&near, PATIENCE_MS));
+	REQUIRE(put(&near, &path, 1, 100) == NEAR_SENT);
+	REQUIRE(!near_ended(near.near, &ended));
+	offer_by_hand(fd, &taken, -1);
+	REQUIRE(end_look(&near, PATIENCE_MS));
+	REQUIRE(near_ended(near.near, &ended) && ended.number == path.near_number);
+	EXPECT(!ended.is_refused);
+	EXPECT_EQ(put(&near, &path, 1, 100), NEAR_LOST);
+	close(fd);
+	close(listener);
+	end_close(&near);
+}
