@@ -143,6 +143,7 @@ void near_set_packets_only(struct near *near, bool is_packets_only);
 
 struct near_counts {
 	uint64_t packets_in, packets_out, bytes_in, bytes_out;
+	uint64_t runs_out;  /* records of several packets */
 	uint64_t lost;	    /* packets to adapters that have gone */
 	uint64_t wakes;	    /* of other adapters, by a system call */
 	uint64_t sent_away; /* connections of other users */

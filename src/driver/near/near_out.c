@@ -297,6 +297,7 @@ static void send_from(struct near_out *o, uint8_t *room, const struct ib_out *ou
 	if (!list_is_linked(&o->touched_link))
 		list_add_tail(&n->touched, &o->touched_link);
 	n->counts.packets_out += 1 + out->run;
+	n->counts.runs_out += out->run > 0;
 	n->counts.bytes_out += iba_run_bytes(out->spans.spans[0].bytes[0], out->spans.length,
 					     out->run);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "driver/roce/roce.h"
 #include "live/near/near_world.h"
 #include "unit/driver/capture_fixture.h"
 #include "wire/iba.h"
@@ -66,6 +67,37 @@ TEST(test_near_is_the_path_between_adapters_of_a_host)
 	EXPECT_EQ(n.near_lost + n.dropped, 0);
 	end_close(&a);
 	end_close(&b);
+}
+
+static uint64_t runs_of(const struct end *e)
+{
+	uint64_t runs;
+
+	adapter_enter(e->adapter);
+	runs = near_counts(roce_of(e->adapter->net)->near)->runs_out;
+	adapter_leave(e->adapter);
+	return runs;
+}
+
+/* All but the first and the last packet of a long message; one by one where they are recorded. */
+TEST(test_near_middle_packets_of_a_message_go_as_runs)
+{
+	struct end a, b;
+	uint64_t runs;
+
+	WORLD_OR_SKIP();
+	end_open(&a, roce_adapter_open());
+	end_open(&b, roce_adapter_open());
+	roce_start_both(a.node.qp, b.node.qp);
+	expect_traffic(&a.node, &b.node);
+	runs = runs_of(&a);
+	EXPECT(runs > 0);
+	MUST(weft_capture_start(a.adapter, capture_path()));
+	expect_traffic(&a.node, &b.node);
+	EXPECT_EQ(runs_of(&a), runs);
+	end_close(&a);
+	end_close(&b);
+	(void)unlink(capture_path());
 }
 
 /* Every middle or last packet of a Write has the PSN behind that of the packet before it. */
