@@ -454,7 +454,7 @@ static enum weft_reason ib_check(const struct weft_qp *qp, const struct weft_sen
 
 static enum issue ib_issue(struct weft_qp *qp, struct send_wqe *wqe)
 {
-	const struct ib_conn *c = qp->stream;
+	struct ib_conn *c = qp->stream;
 
 	if (c->rd_state != RD_IDLE)
 		return ISSUE_NO_ROOM;
@@ -467,8 +467,11 @@ static enum issue ib_issue(struct weft_qp *qp, struct send_wqe *wqe)
 			       });
 		return ISSUE_BEGUN;
 	}
+	if (wqe->opcode == WEFT_OP_WRITE && direct_issue(c, wqe)) /* which checks its source */
+		return ISSUE_BEGUN;
 	/* What a reliable datagram's context sends is there, or it fails: others wait behind it. */
-	if (!request_check(qp, wqe, qp->service != WEFT_RD))
+	if (!request_check(qp, wqe, qp->service != WEFT_RD) ||
+	    (wqe->opcode != WEFT_OP_WRITE && direct_issue(c, wqe)))
 		return ISSUE_BEGUN;
 	return qp->service == WEFT_RD ? rd_issue(qp->stream, wqe) : rc_issue(qp->stream, wqe);
 }

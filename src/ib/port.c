@@ -430,6 +430,10 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 		tally_of(port, c->qp)->bytes_out += bytes;
 		if (out->ecn != IB_ECN_NOT)
 			pace_sent(&c->pace, now_ns, bytes);
+		if (c->service == WEFT_RC && !c->pace.is_notice_due && rc_is_silent(c)) {
+			conn_said_all(c, now_ns);
+			return true;
+		}
 		port->burst += 1 + out->run;
 		if (port->burst >= BURST) {
 			port->burst = 0;

@@ -13,3 +13,6 @@ enum {
 /* Takes a packet of the peer; makes the next packet to the peer, false: nothing to send. */
 enum weft_reason rc_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
 bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
+
+/* Whether rc_next() would have nothing, whatever the time and the window. */
+bool rc_is_silent(const struct ib_conn *c);

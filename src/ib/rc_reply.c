@@ -309,6 +309,15 @@ static void turn_move(struct ib_conn *c, enum turn to)
 	c->turn = to;
 }
 
+bool rc_is_silent(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+	const struct responder *r = &c->resp;
+
+	return q->at == q->count && !q->is_probe_due && q->rnr != RNR_ASK_DUE &&
+	       q->hole_count == 0 && !responder_is_answering(r) && !r->is_nak_due && !r->is_ack_due;
+}
+
 /*
  * Answers and requests take turns where both are due. An ACK goes before what the peer's program is
  * told of, as it expects that its Send has ended when the answer comes. A Write goes first: behind

@@ -66,6 +66,9 @@ struct near_ended {
 	bool is_refused;
 };
 
+/* Whether near_ended() or near_has_room() may have something. */
+bool near_has_news(const struct near *near);
+
 /* Pulls the next; each is reported once. False: none. */
 bool near_ended(struct near *near, struct near_ended *ended);
 

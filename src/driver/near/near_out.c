@@ -39,6 +39,11 @@ static bool has_in(const struct near *n, uint64_t adapter_id)
 	return false;
 }
 
+bool near_has_news(const struct near *n)
+{
+	return n->end_count > 0 || n->has_room_again || !list_is_empty(&n->blocked);
+}
+
 bool near_ended(struct near *n, struct near_ended *ended)
 {
 	for (uint32_t i = 0; i < n->end_count; i++) {

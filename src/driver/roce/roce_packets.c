@@ -457,7 +457,7 @@ static void leave_those_ended(struct roce *r)
 	struct near_ended ended;
 	struct ib_path *path;
 
-	while (r->near && near_ended(r->near, &ended)) {
+	while (near_ended(r->near, &ended)) {
 		if (!ended.is_refused)
 			ib_port_near_ended(r->port, net_look_at_clock(r->net), ended.number);
 		while (ended.is_refused && (path = ib_port_near_refused(r->port, ended.number)))
@@ -468,8 +468,11 @@ static void leave_those_ended(struct roce *r)
 /* Connections that waited for room in shared memory try again, those to ended adapters as well. */
 static void use_near_room(struct roce *r)
 {
-	bool has_room = has_near_room(r); /* this look may find an end */
+	bool has_room;
 
+	if (!r->near || !near_has_news(r->near))
+		return;
+	has_room = near_has_room(r->near); /* this look may find an end */
 	leave_those_ended(r);
 	if (!has_room)
 		return;
