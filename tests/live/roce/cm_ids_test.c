@@ -126,7 +126,7 @@ static void part_all(void)
 }
 
 struct sums {
-	uint64_t out, in, lost;
+	uint64_t out, in, lost, again, refused;
 };
 
 static struct sums sums_now(void)
@@ -142,13 +142,18 @@ static struct sums sums_now(void)
 		s.out += ib_cm_counts(r->cm)->mads_out;
 		s.in += ib_cm_counts(r->cm)->mads_in;
 		s.lost += ib_port_counts(r->port)->dropped + udp_counts(r->udp)->lost_on +
-			  ib_cm_counts(r->cm)->dropped + r->refused;
+			  r->refused;
+		s.again += ib_cm_counts(r->cm)->again;
+		s.refused += ib_cm_counts(r->cm)->dropped;
 		adapter_leave(adapters[i]);
 	}
 	return s;
 }
 
-/* What was sent has come, once the last of it is through. */
+/*
+ * What was sent has come, once the last of it is through. On a busy machine a message is sent again
+ * whose answer comes late, and is refused then; no other is.
+ */
 static void nothing_is_lost(void)
 {
 	uint64_t since = thread_now_ns();
@@ -158,6 +163,7 @@ static void nothing_is_lost(void)
 		s = sums_now();
 	} while (s.out != s.in && thread_now_ns() - since < PATIENCE_NS / 10);
 	EXPECT_EQ(s.lost, 0);
+	EXPECT(s.refused <= s.again);
 	EXPECT_EQ(s.in, s.out);
 }
 

@@ -100,6 +100,21 @@ static void send_from(uint8_t host, const uint8_t *bytes, size_t length)
 	close(fd);
 }
 
+/*
+ * The kernel does not tell the receiver the IPv4 identification, for one of which random bytes may
+ * be the right ICRC: every so many thousandth packet.
+ */
+static bool is_right_for_some_id(const struct iba_icrc_ip *ip, const uint8_t *packet, size_t length)
+{
+	uint32_t begin = iba_icrc_begin(ip, (uint32_t)length), word;
+
+	if (length < IBA_BTH_BYTES + IBA_ICRC_BYTES || length % 4 != 0 || length > IBA_PACKET_MAX)
+		return false;
+	word = iba_icrc_ipv4_word(iba_icrc_differs(begin, packet, length),
+				  iba_icrc_factor((uint32_t)length));
+	return (word & 0xffff) == 0 || (word & 0xffff) == IBA_IPV4_DF;
+}
+
 static void inject(struct iba_packet p, uint32_t bytes, const struct harm *harm)
 {
 	static uint8_t packet[LARGE];
@@ -121,7 +136,11 @@ static void inject(struct iba_packet p, uint32_t bytes, const struct harm *harm)
 	at += iba_trailer_encode(crc, p.pad, packet + at);
 	if (harm && harm->flip)
 		packet[at - harm->flip] ^= 1;
-	send_from(host, packet, harm && harm->length ? harm->length : at);
+	if (harm && harm->length)
+		at = (uint32_t)harm->length;
+	if (harm && harm->length && is_right_for_some_id(&ip, packet, at))
+		packet[at - 1] ^= 1;
+	send_from(host, packet, at);
 	injected++;
 }
 
