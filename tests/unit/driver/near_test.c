@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets by shared memory between adapters, without anything behind them. */
-#include "driver/near/near.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,149 +15,9 @@
 #include "descriptors.h"
 #include "driver/near/ring.h"
 #include "driver/sys/unix_sockets.h"
-#include "own_network.h"
-#include "test.h"
-
-enum { NEAR_SLOT = 7, FAR_SLOT = 9, PATIENCE_MS = 20000, STALL_NS = 10 * 1000 * 1000 };
-
-/* ---- Adapters ------------------------------------------------------------------------------- */
-
-struct end {
-	struct near *near;
-	int epoll;
-};
-
-static void end_watch(void *owner, struct watch *w, uint32_t events)
-{
-	struct end *e = owner;
-	struct epoll_event event = { .events = events, .data.ptr = w };
-	int what = events == 0 ? EPOLL_CTL_DEL : w->interest == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-
-	if (w->interest == events)
-		return;
-	w->interest = events;
-	REQUIRE(epoll_ctl(e->epoll, what, w->fd, &event) == 0);
-}
-
-static void end_open(struct end *e, uint8_t adapter_slot)
-{
-	const struct near_config config = { .watch = end_watch,
-					    .owner = e,
-					    .adapter_slot = adapter_slot };
-
-	e->epoll = epoll_create1(EPOLL_CLOEXEC);
-	REQUIRE(e->epoll >= 0);
-	MUST(near_open(&config, &e->near));
-}
-
-static void end_close(struct end *e)
-{
-	near_close(e->near);
-	close(e->epoll);
-}
-
-/* Handles what epoll reports now, or within so much time. False: nothing. */
-static bool end_look(struct end *e, int timeout_ms)
-{
-	struct epoll_event event;
-	bool has_come = false;
-
-	while (epoll_wait(e->epoll, &event, 1, has_come ? 0 : timeout_ms) == 1) {
-		struct watch *w = event.data.ptr;
-
-		w->ready(w, event.events);
-		has_come = true;
-	}
-	return has_come;
-}
-
-/* The first of what epoll reports. */
-static void end_look_once(struct end *e)
-{
-	struct epoll_event event;
-	struct watch *w;
-
-	REQUIRE(epoll_wait(e->epoll, &event, 1, PATIENCE_MS) == 1);
-	w = event.data.ptr;
-	w->ready(w, event.events);
-}
-
-static const struct ib_path path_to_far = {
-	.from = { .address = { 10, 0, 0, 1 }, .port = 50000 },
-	.to = { .address = { 10, 0, 0, 2 }, .port = IBA_UDP_PORT },
-	.traffic_class = 0x20,
-};
-
-/* The number of the way from one to the other, which has taken the ring. */
-static uint32_t connect_ends(struct end *from, struct end *to, uint8_t to_slot)
-{
-	uint32_t number = near_reach(from->near, to_slot);
-
-	REQUIRE(number != 0);
-	REQUIRE(end_look(to, PATIENCE_MS) && end_look(from, PATIENCE_MS));
-	return number;
-}
-
-struct pair {
-	struct end near, far;
-	struct ib_path path; /* from near to far */
-};
-
-static void pair_open(struct pair *p)
-{
-	end_open(&p->near, NEAR_SLOT);
-	end_open(&p->far, FAR_SLOT);
-	p->path = path_to_far;
-	p->path.near_number = connect_ends(&p->near, &p->far, FAR_SLOT);
-}
-
-static void pair_close(struct pair *p)
-{
-	end_close(&p->near);
-	end_close(&p->far);
-}
-
-#define WORLD_OR_SKIP()                                                                            \
-	do {                                                                                       \
-		const char *why = own_network_enter();                                             \
-		if (why)                                                                           \
-			SKIP(why);                                                                 \
-	} while (0)
+#include "unit/driver/near_fixture.h"
 
 /* ---- Packets -------------------------------------------------------------------------------- */
-
-/* Of two spans, with bytes that tell its number. */
-static enum near_sent put(struct end *e, const struct ib_path *path, uint32_t n, size_t length)
-{
-	static uint8_t bytes[IBA_PACKET_MAX];
-	static struct ib_out out;
-	enum near_sent sent;
-
-	for (size_t i = 0; i < length; i++)
-		bytes[i] = (uint8_t)(n * 31 + i);
-	out.path = path;
-	out.ecn = IB_ECN_ECT0;
-	out.has_icrc = n % 2;
-	out.spans = (struct span_list){ .count = 2, .length = length };
-	out.spans.spans[0] = (struct span){ bytes, length / 3 };
-	out.spans.spans[1] = (struct span){ bytes + length / 3, length - length / 3 };
-	sent = near_send(e->near, 0, &out);
-	near_flush(e->near);
-	return sent;
-}
-
-static void expect_packet(struct end *e, uint32_t n, size_t length)
-{
-	const struct ib_in *in = near_next(e->near);
-
-	REQUIRE(in && in->length == length);
-	for (size_t i = 0; i < length; i++)
-		REQUIRE(in->bytes[i] == (uint8_t)(n * 31 + i));
-	REQUIRE(in->is_near && in->has_no_icrc == (n % 2 == 0));
-	REQUIRE(!in->is_ipv6 && in->to.port == IBA_UDP_PORT && in->from.port == 50000);
-	REQUIRE(in->from.address[3] == 1 && in->to.address[3] == 2);
-	REQUIRE(in->traffic_class == (0x20 | IB_ECN_ECT0) && in->hop_limit == IB_HOP_LIMIT);
-}
 
 static size_t length_of(uint32_t n)
 {
@@ -302,89 +160,6 @@ TEST(test_near_poll_that_takes_the_wake_up_leaves_the_rest)
 	pair_close(&p);
 }
 
-/* Sends until there is no room; the number of packets. */
-static uint32_t fill(struct pair *p)
-{
-	uint32_t n = 0;
-
-	while (put(&p->near, &p->path, n, IBA_PACKET_MAX) == NEAR_SENT)
-		n++;
-	REQUIRE(n > 10);
-	return n;
-}
-
-static void take_all(struct pair *p, uint32_t packets)
-{
-	for (uint32_t i = 0; i < packets; i++)
-		expect_packet(&p->far, i, IBA_PACKET_MAX);
-	REQUIRE(!near_next(p->far.near));
-}
-
-TEST(test_near_full_ring_blocks_until_the_receiver_takes)
-{
-	struct pair p;
-	uint32_t n;
-
-	WORLD_OR_SKIP();
-	pair_open(&p);
-	near_room_used(p.near.near);
-	n = fill(&p);
-	EXPECT(!near_has_room(p.near.near));
-	EXPECT_EQ(near_due(p.near.near), STALL_NS);
-	take_all(&p, n);
-	/* It is told by a message, and sees it in the ring. */
-	EXPECT_EQ(near_counts(p.far.near)->wakes, 1);
-	EXPECT(near_has_room(p.near.near));
-	EXPECT(end_look(&p.near, PATIENCE_MS));
-	EXPECT_EQ(near_due(p.near.near), UINT64_MAX);
-	EXPECT_EQ(put(&p.near, &p.path, n, 100), NEAR_SENT);
-	expect_packet(&p.far, n, 100);
-	pair_close(&p);
-}
-
-TEST(test_near_full_ring_holds_up_no_other_receiver)
-{
-	enum { THIRD_SLOT = 11 };
-	struct pair p;
-	struct end third;
-	struct ib_path path = path_to_far;
-
-	WORLD_OR_SKIP();
-	pair_open(&p);
-	end_open(&third, THIRD_SLOT);
-	path.near_number = connect_ends(&p.near, &third, THIRD_SLOT);
-	(void)fill(&p);
-	REQUIRE(put(&p.near, &path, 1, 100) == NEAR_SENT);
-	expect_packet(&third, 1, 100);
-	end_close(&third);
-	pair_close(&p);
-}
-
-TEST(test_near_receiver_that_takes_nothing_is_stalled)
-{
-	struct pair p;
-	uint32_t n;
-
-	WORLD_OR_SKIP();
-	pair_open(&p);
-	near_room_used(p.near.near);
-	n = fill(&p);
-	near_expire(p.near.near, STALL_NS - 1);
-	EXPECT(!near_is_stalled(p.near.near, p.path.near_number));
-	EXPECT(!near_has_room(p.near.near));
-	near_expire(p.near.near, STALL_NS);
-	EXPECT(near_is_stalled(p.near.near, p.path.near_number));
-	EXPECT(near_has_room(p.near.near)); /* those that wait may look */
-	EXPECT_EQ(put(&p.near, &p.path, n, IBA_PACKET_MAX), NEAR_FULL);
-	EXPECT_EQ(near_due(p.near.near), UINT64_MAX);
-	/* No packet is lost: as soon as it takes again, packets reach it again. */
-	take_all(&p, n);
-	EXPECT_EQ(put(&p.near, &p.path, n, 100), NEAR_SENT);
-	expect_packet(&p.far, n, 100);
-	EXPECT_EQ(near_counts(p.near.near)->lost, 0);
-	pair_close(&p);
-}
-
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
 static void expect_ended(struct end *e, uint32_t number, bool is_refused)
@@ -393,6 +168,7 @@ static void expect_ended(struct end *e, uint32_t number, bool is_refused)
 
 	REQUIRE(near_ended(e->near, &ended));
 	MUST_EQ(ended.number, number);
+	MUST_EQ(ended.adapter_slot, number & 0xff);
 	MUST_EQ(ended.is_refused, is_refused);
 	REQUIRE(!near_ended(e->near, &ended));
 }
