@@ -376,6 +376,7 @@ void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_num
 		else if (c->service == WEFT_UD)
 			c->path.near_number = 0;
 	}
+	ee_near_ended(port, near_number);
 }
 
 struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number)
@@ -389,7 +390,7 @@ struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number)
 		if (c->service != WEFT_UD) /* whose datagrams have a path each */
 			return &c->path;
 	}
-	return NULL;
+	return ee_near_refused(port, near_number);
 }
 
 struct ib_conn *ib_conn_of(const struct weft_qp *qp)
@@ -399,7 +400,9 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp)
 
 bool ib_is_near(const struct ib_conn *c)
 {
-	return c->service == WEFT_UD ? c->is_near_latest : c->path.near_number != 0;
+	bool is_datagram = c->service == WEFT_UD || c->service == WEFT_RD;
+
+	return is_datagram ? c->is_near_latest : c->path.near_number != 0;
 }
 
 void *ib_owner(const struct ib_conn *c)

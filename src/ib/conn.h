@@ -43,7 +43,7 @@ struct ib_conn {
 	/* From the config. */
 	uint64_t timeout_ns; /* UINT64_MAX: for ever */
 	uint8_t retries, rnr_retries, rnr_timer_code;
-	bool is_near_latest; /* UD: the latest datagram, in or out, went by shared memory */
+	bool is_near_latest; /* UD, RD: the latest datagram, in or out, was by shared memory */
 	bool is_peer_gone;   /* its process was on this host, and has died */
 	bool has_grant;	     /* its peer may access memory directly, see direct.h */
 	uint32_t epoch;	     /* tells it from others of the same queue pair; not 0 */

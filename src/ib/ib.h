@@ -198,13 +198,13 @@ struct ib_conn *ib_port_event(struct ib_port *port);
 /*
  * The process of the adapter to which packets of that number went has died. Reliable connections
  * to it give it up without waiting for answers: their requests end, those that are posted later as
- * well (WEFT_ERR_PEER_GONE).
+ * well (WEFT_ERR_PEER_GONE). Contexts fail.
  */
 void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_number);
 
 /*
- * That adapter takes no packets by shared memory: those of the next connection to it go by the
- * network. Its path, for the owner to complete; NULL: there is none left.
+ * That adapter takes no packets by shared memory: those of the next connection or context to it go
+ * by the network. Its path, for the owner to complete; NULL: there is none left.
  */
 struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number);
 
@@ -388,7 +388,7 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp);
 
 void *ib_owner(const struct ib_conn *c);
 
-/* Whether its packets go by shared memory, see struct ib_path; UD: the latest one, in or out. */
+/* Whether its packets go by shared memory, see struct ib_path; UD, RD: the latest, in or out. */
 bool ib_is_near(const struct ib_conn *c);
 
 /* Why the queue pair left; WEFT_R_PEER_GONE: orderly. */
@@ -451,8 +451,8 @@ enum weft_reason ib_ee_create(struct ib_port *port, const struct ib_ee_config *c
 /* Sets the number of the peer's context, and the PSN of the first packet that the peer sends. */
 enum weft_reason ib_ee_connect(struct ib_ee *ee, uint32_t peer, uint32_t psn_recv);
 
-/* Sets the UDP source port, instead of path.from.port; call it before ib_ee_connect(). */
-void ib_ee_set_source(struct ib_ee *ee, uint16_t port);
+/* Sets its UDP source port and near_number, instead of those of path; before ib_ee_connect(). */
+void ib_ee_set_source(struct ib_ee *ee, uint16_t port, uint32_t near_number);
 
 /* Its requests fail (WEFT_ERR_PEER_GONE), and so do requests that name it later. */
 void ib_ee_destroy(struct ib_ee *ee);

@@ -491,7 +491,7 @@ void ib_port_near_hold(struct ib_port *port, uint64_t now_ns, bool is_stalled)
 {
 	struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
 
-	if ((is_stalled && !c->qp) || (c->service == WEFT_UD && c->req.count == 0)) {
+	if ((is_stalled && !c->qp && !c->is_ee) || (c->service == WEFT_UD && c->req.count == 0)) {
 		conn_said_all(c, now_ns);
 		return;
 	}
