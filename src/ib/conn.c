@@ -369,9 +369,14 @@ void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_num
 	for (uint32_t i = 0; i < port->conns_max; i++) {
 		struct ib_conn *c = port->conns[i];
 
-		if (c && c->service == WEFT_RC && c->path.near_number == near_number)
+		if (!c || c->path.near_number != near_number)
+			continue;
+		if (c->service == WEFT_RC)
 			rc_retry_give_up(c, now_ns);
+		else if (c->service == WEFT_UD)
+			c->path.near_number = 0;
 	}
+	ee_near_ended(port, near_number);
 }
 
 struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number)
@@ -379,12 +384,13 @@ struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number)
 	for (uint32_t i = 0; i < port->conns_max; i++) {
 		struct ib_conn *c = port->conns[i];
 
-		if (c && c->path.near_number == near_number) {
-			c->path.near_number = 0;
+		if (!c || c->path.near_number != near_number)
+			continue;
+		c->path.near_number = 0;
+		if (c->service != WEFT_UD) /* whose datagrams have a path each */
 			return &c->path;
-		}
 	}
-	return NULL;
+	return ee_near_refused(port, near_number);
 }
 
 struct ib_conn *ib_conn_of(const struct weft_qp *qp)
@@ -394,7 +400,9 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp)
 
 bool ib_is_near(const struct ib_conn *c)
 {
-	return c->path.near_number != 0;
+	bool is_datagram = c->service == WEFT_UD || c->service == WEFT_RD;
+
+	return is_datagram ? c->is_near_latest : c->path.near_number != 0;
 }
 
 void *ib_owner(const struct ib_conn *c)

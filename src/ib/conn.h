@@ -43,9 +43,10 @@ struct ib_conn {
 	/* From the config. */
 	uint64_t timeout_ns; /* UINT64_MAX: for ever */
 	uint8_t retries, rnr_retries, rnr_timer_code;
-	bool is_peer_gone; /* its process was on this host, and has died */
-	bool has_grant;	   /* its peer may access memory directly, see direct.h */
-	uint32_t epoch;	   /* tells it from others of the same queue pair; not 0 */
+	bool is_near_latest; /* UD, RD: the latest datagram, in or out, was by shared memory */
+	bool is_peer_gone;   /* its process was on this host, and has died */
+	bool has_grant;	     /* its peer may access memory directly, see direct.h */
+	uint32_t epoch;	     /* tells it from others of the same queue pair; not 0 */
 	/* Of direct_issue(). */
 	uint32_t direct_epoch; /* of the peer's connection; 0: not known yet */
 	uint32_t direct_polls; /* send_cq->polls at the latest request */

@@ -18,6 +18,20 @@ bool ud_next(struct ib_conn *c, struct ib_out *out);
 /* False: the address handle of the datagram was destroyed. */
 bool ud_has_path(const struct ib_conn *c, const struct send_wqe *wqe);
 
+/* The near_number of the next datagram; without one, that of the latest. */
+uint32_t ud_near(const struct ib_conn *c);
+
+/* The slot of the adapter that a queue pair belongs to: the highest bits of its number. */
+static inline uint8_t adapter_slot_of(uint32_t number)
+{
+	enum { SLOT_SHIFT = 16 };
+
+	return (uint8_t)(number >> SLOT_SHIFT);
+}
+
+/* The slot of the adapter that the next datagram goes to. */
+uint8_t ud_near_slot(const struct ib_conn *c);
+
 /* UC and UD: a packet of the oldest request was sent; the request cannot be sent any more. */
 void uc_sent(struct ib_conn *c);
 void uc_gone(struct ib_conn *c, enum weft_reason reason);

@@ -110,10 +110,11 @@ enum weft_reason ib_ee_connect(struct ib_ee *ee, uint32_t peer, uint32_t psn_rec
 	return WEFT_OK;
 }
 
-void ib_ee_set_source(struct ib_ee *ee, uint16_t port)
+void ib_ee_set_source(struct ib_ee *ee, uint16_t port, uint32_t near_number)
 {
 	CHECK(ee->peer == 0);
 	ee->conn.path.from.port = port;
+	ee->conn.path.near_number = near_number;
 }
 
 void ib_ee_destroy(struct ib_ee *ee)
@@ -182,6 +183,7 @@ static void turn_begin(struct ib_ee *ee, struct ib_conn *c)
 	bool is_own = wqe->remote_q_key >> 31;
 
 	c->rd_state = RD_ACTIVE;
+	c->is_near_latest = ee->conn.path.near_number != 0;
 	ee->active = c;
 	ee->src_qp = c->number;
 	ee->dest_qp = wqe->dest_qp_number;
@@ -355,6 +357,41 @@ void ee_fail(struct ib_ee *ee, enum weft_reason reason)
 	timer_queue_cancel(&c->port->timers, &c->timer);
 	list_remove(&c->ready_link);
 	list_add_tail(&c->port->ees_ended, &ee->ended_link);
+}
+
+/* The next context from that index on whose packets go by this number; NULL: none. */
+static struct ib_ee *next_near(const struct ib_port *port, uint32_t *at, uint32_t near_number)
+{
+	const struct id_table *ees = &port->adapter->ees;
+
+	while (*at < ees->slots_max && ees->used > 0) {
+		struct weft_ee *handle = ees->objects[(*at)++];
+		struct ib_ee *ee = handle ? ib_ee_of(handle) : NULL;
+
+		if (ee && ee->conn.port == port && ee->conn.path.near_number == near_number)
+			return ee;
+	}
+	return NULL;
+}
+
+void ee_near_ended(struct ib_port *port, uint32_t near_number)
+{
+	struct ib_ee *ee;
+	uint32_t at = 0;
+
+	while ((ee = next_near(port, &at, near_number)) != NULL)
+		ee_fail(ee, WEFT_R_PEER_GONE);
+}
+
+struct ib_path *ee_near_refused(struct ib_port *port, uint32_t near_number)
+{
+	uint32_t at = 0;
+	struct ib_ee *ee = next_near(port, &at, near_number);
+
+	if (!ee)
+		return NULL;
+	ee->conn.path.near_number = 0;
+	return &ee->conn.path;
 }
 
 /* A queue pair leaves: its request goes, whether it had its turn or not. */

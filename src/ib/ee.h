@@ -49,6 +49,10 @@ void ee_request_suspend(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code);
 /* Gives the next waiting request its turn, if none is in flight. */
 void ee_turn(struct ib_ee *ee);
 
+/* For all contexts, see ib_port_near_ended() and ib_port_near_refused(). */
+void ee_near_ended(struct ib_port *port, uint32_t near_number);
+struct ib_path *ee_near_refused(struct ib_port *port, uint32_t near_number);
+
 /* Fails the whole context: ends its requests, and sends nothing more. */
 void ee_fail(struct ib_ee *ee, enum weft_reason reason);
 

@@ -130,8 +130,25 @@ static inline uint8_t ib_path_hop_limit(const struct ib_path *path)
 /* False: there is none, or the next one goes elsewhere (ib_port_near_next()). */
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
 
-/* The near_number of the next packet; 0 also if there is none. */
+/* The near_number of the next packet; 0 also if there is none. Or IB_NEAR_UNKNOWN. */
 uint32_t ib_port_near_next(const struct ib_port *port);
+
+/*
+ * A datagram names its receiver only when it is sent. If its address handle is of this host, it
+ * goes by the near_number of the adapter that has the receiver. The owner looks these up: as long
+ * as the number of the next packet is IB_NEAR_UNKNOWN, nothing is sent, and ib_port_near_asked() is
+ * the slot of its receiver's adapter. 0: datagrams to it go by the network, as all do before the
+ * first ib_port_near_forget(), which makes the numbers of all slots unknown.
+ */
+enum { IB_ADAPTER_SLOTS = 256 };
+#define IB_NEAR_UNKNOWN UINT32_MAX
+
+uint8_t ib_port_near_asked(const struct ib_port *port);
+void ib_port_near_set(struct ib_port *port, uint8_t adapter_slot, uint32_t near_number);
+void ib_port_near_forget(struct ib_port *port);
+
+/* Whether the next packet is a datagram, which may be lost rather than wait for ever. */
+bool ib_port_near_may_lose(const struct ib_port *port);
 
 /*
  * There is no room for the next packet: its connection waits until ib_port_near_release(), others
@@ -181,13 +198,13 @@ struct ib_conn *ib_port_event(struct ib_port *port);
 /*
  * The process of the adapter to which packets of that number went has died. Reliable connections
  * to it give it up without waiting for answers: their requests end, those that are posted later as
- * well (WEFT_ERR_PEER_GONE).
+ * well (WEFT_ERR_PEER_GONE). Contexts fail.
  */
 void ib_port_near_ended(struct ib_port *port, uint64_t now_ns, uint32_t near_number);
 
 /*
- * That adapter takes no packets by shared memory: those of the next connection to it go by the
- * network. Its path, for the owner to complete; NULL: there is none left.
+ * That adapter takes no packets by shared memory: those of the next connection or context to it go
+ * by the network. Its path, for the owner to complete; NULL: there is none left.
  */
 struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number);
 
@@ -371,7 +388,7 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp);
 
 void *ib_owner(const struct ib_conn *c);
 
-/* Whether its packets go by shared memory, see struct ib_path. */
+/* Whether its packets go by shared memory, see struct ib_path; UD, RD: the latest, in or out. */
 bool ib_is_near(const struct ib_conn *c);
 
 /* Why the queue pair left; WEFT_R_PEER_GONE: orderly. */
@@ -434,8 +451,8 @@ enum weft_reason ib_ee_create(struct ib_port *port, const struct ib_ee_config *c
 /* Sets the number of the peer's context, and the PSN of the first packet that the peer sends. */
 enum weft_reason ib_ee_connect(struct ib_ee *ee, uint32_t peer, uint32_t psn_recv);
 
-/* Sets the UDP source port, instead of path.from.port; call it before ib_ee_connect(). */
-void ib_ee_set_source(struct ib_ee *ee, uint16_t port);
+/* Sets its UDP source port and near_number, instead of those of path; before ib_ee_connect(). */
+void ib_ee_set_source(struct ib_ee *ee, uint16_t port, uint32_t near_number);
 
 /* Its requests fail (WEFT_ERR_PEER_GONE), and so do requests that name it later. */
 void ib_ee_destroy(struct ib_ee *ee);

@@ -404,6 +404,12 @@ static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 		list_add_tail(&port->ended, &c->ended_link);
 }
 
+/* By which its next packet goes. */
+static uint32_t near_number_of(const struct ib_conn *c)
+{
+	return c->service == WEFT_UD ? ud_near(c) : c->path.near_number;
+}
+
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 {
 	size_t bytes;
@@ -417,7 +423,7 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 	while (!list_is_empty(&port->ready)) {
 		struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
 
-		if (c->path.near_number != out->near_number)
+		if (near_number_of(c) != out->near_number)
 			return false;
 		(void)is_cut_off(c, tally_of(port, c->qp)->bytes_out);
 		if (!conn_next(c, now_ns, out)) {
@@ -445,18 +451,51 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 	return false;
 }
 
-uint32_t ib_port_near_next(const struct ib_port *port)
+/* The connection that sends the next packet; NULL: it is of none. */
+static const struct ib_conn *next_conn(const struct ib_port *port)
 {
 	if (port->mads_out.count > 0 || list_is_empty(&port->ready))
-		return 0;
-	return CONTAINER_OF(port->ready.next, struct ib_conn, ready_link)->path.near_number;
+		return NULL;
+	return CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
+}
+
+uint32_t ib_port_near_next(const struct ib_port *port)
+{
+	const struct ib_conn *c = next_conn(port);
+
+	return c ? near_number_of(c) : 0;
+}
+
+uint8_t ib_port_near_asked(const struct ib_port *port)
+{
+	const struct ib_conn *c = next_conn(port);
+
+	return c && c->service == WEFT_UD ? ud_near_slot(c) : 0;
+}
+
+void ib_port_near_set(struct ib_port *port, uint8_t adapter_slot, uint32_t near_number)
+{
+	port->near_numbers[adapter_slot] = near_number;
+}
+
+void ib_port_near_forget(struct ib_port *port)
+{
+	for (uint32_t i = 0; i < IB_ADAPTER_SLOTS; i++)
+		port->near_numbers[i] = IB_NEAR_UNKNOWN;
+}
+
+bool ib_port_near_may_lose(const struct ib_port *port)
+{
+	const struct ib_conn *c = next_conn(port);
+
+	return c && c->service == WEFT_UD;
 }
 
 void ib_port_near_hold(struct ib_port *port, uint64_t now_ns, bool is_stalled)
 {
 	struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
 
-	if (is_stalled && !c->qp) {
+	if ((is_stalled && !c->qp && !c->is_ee) || (c->service == WEFT_UD && c->req.count == 0)) {
 		conn_said_all(c, now_ns);
 		return;
 	}

@@ -57,6 +57,7 @@ struct ib_port {
 	uint32_t hole_lists_fresh; /* index of the first that was never used */
 	struct list raws;	   /* connections of raw datagrams */
 	struct list ees_ended;	   /* failed end-to-end contexts, to report to the owner */
+	uint32_t near_numbers[IB_ADAPTER_SLOTS]; /* of datagrams, by the receiver's slot */
 	struct ib_counts counts;
 	uint64_t drops[WEFT_REASON_COUNT]; /* of counts.dropped */
 	uint64_t cut_after;		   /* injected fault: bytes one way; UINT64_MAX: never */

@@ -160,6 +160,7 @@ static enum weft_reason aim(struct ib_conn *c, const struct iba_packet *p)
 	rc_resp_touch(c);
 	answers_drop(r);
 	r->qp = own->qp;
+	own->is_near_latest = c->path.near_number != 0;
 	return WEFT_OK;
 }
 

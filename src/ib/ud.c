@@ -48,8 +48,41 @@ bool ud_has_path(const struct ib_conn *c, const struct send_wqe *wqe)
 	return wqe->ah == 0 || ah_find(c->port->adapter, wqe->ah);
 }
 
+/* ---- Adapters of the same host -------------------------------------------------------------- */
+
+/* NULL: there is none. */
+static const struct send_wqe *next_of(const struct ib_conn *c)
+{
+	return c->qp && c->req.count > 0 ? rc_req_wqe(c, rc_req_at(&c->req, 0)) : NULL;
+}
+
+/* Datagrams to a group go to adapters of all hosts. */
+static uint32_t near_of(const struct ib_conn *c, const struct weft_ah *ah, uint32_t dest_qp)
+{
+	if (!ah->is_on_host || dest_qp == IBA_QPN_MULTICAST)
+		return 0;
+	return c->port->near_numbers[adapter_slot_of(dest_qp)];
+}
+
+uint32_t ud_near(const struct ib_conn *c)
+{
+	const struct send_wqe *wqe = next_of(c);
+	const struct weft_ah *ah = wqe ? ah_find(c->port->adapter, wqe->ah) : NULL;
+
+	return ah ? near_of(c, ah, wqe->dest_qp_number) : c->path.near_number;
+}
+
+uint8_t ud_near_slot(const struct ib_conn *c)
+{
+	const struct send_wqe *wqe = next_of(c);
+
+	return wqe ? adapter_slot_of(wqe->dest_qp_number) : 0;
+}
+
+/* ---- Packets -------------------------------------------------------------------------------- */
+
 /* The path of a datagram; NULL: its address handle was destroyed. */
-static const struct ib_path *ud_path(const struct ib_conn *c, const struct send_wqe *wqe,
+static const struct ib_path *ud_path(struct ib_conn *c, const struct send_wqe *wqe,
 				     struct ib_out *out)
 {
 	const struct weft_ah *ah;
@@ -60,6 +93,9 @@ static const struct ib_path *ud_path(const struct ib_conn *c, const struct send_
 	if (!ah)
 		return NULL;
 	path_of(&ah->path, c->number, &out->own_path);
+	c->path.near_number = near_of(c, ah, wqe->dest_qp_number);
+	c->is_near_latest = c->path.near_number != 0;
+	out->own_path.near_number = c->path.near_number;
 	return &out->own_path;
 }
 
@@ -198,6 +234,7 @@ enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const st
 		c->port->adapter->messages_dropped++;
 		return r;
 	}
+	c->is_near_latest = in->is_near;
 	r = place(c, p, in);
 	if (r == WEFT_OK)
 		count_message_in(c->port, c->qp, p->payload_bytes);

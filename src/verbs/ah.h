@@ -10,6 +10,7 @@ struct weft_ah {
 	struct weft_pd *pd;
 	uint32_t number;
 	struct weft_path path;
+	bool is_on_host; /* both ends of the path are this host; its maker sets it */
 };
 
 enum weft_reason ah_create(struct weft_pd *pd, const struct weft_path *path, struct weft_ah **ah);

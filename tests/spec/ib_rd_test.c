@@ -430,6 +430,57 @@ TEST(test_rd_02_a_context_is_made_of_good_values)
 	world_close();
 }
 
+static struct ib_ee *near_ee(uint32_t near_number)
+{
+	const struct ib_ee_config k = ee_config();
+	struct ib_ee *ee;
+
+	MUST(ib_ee_create(port_of(0), &k, &ee));
+	ib_ee_set_source(ee, 1, near_number);
+	MUST(ib_ee_connect(ee, 1, 0));
+	return ee;
+}
+
+/* Contexts to adapters of the same host, of which one refuses shared memory, and one dies. */
+TEST(test_rd_02_contexts_of_an_adapter_that_refuses_or_dies)
+{
+	struct ib_ee *refused, *dead, *living;
+
+	world_open(1, NULL);
+	refused = near_ee(0x105);
+	dead = near_ee(0x206);
+	living = near_ee(0x306);
+	EXPECT(ib_port_near_refused(port_of(0), 0x105) == &refused->conn.path);
+	EXPECT_EQ(refused->conn.path.near_number, 0);
+	EXPECT(!ib_port_near_refused(port_of(0), 0x105));
+	ib_port_near_ended(port_of(0), 0, 0x206);
+	EXPECT_EQ(ib_ee_why(dead), WEFT_R_PEER_GONE);
+	EXPECT(ib_port_ee_event(port_of(0)) == dead);
+	EXPECT(!ib_port_ee_event(port_of(0)));
+	EXPECT_EQ(ib_ee_why(refused), WEFT_OK);
+	EXPECT_EQ(ib_ee_why(living), WEFT_OK);
+	ib_ee_destroy(refused);
+	ib_ee_destroy(dead);
+	ib_ee_destroy(living);
+	world_close();
+}
+
+/* It does not end where a receiver is stopped, as a connection does whose queue pair has left. */
+TEST(test_rd_02_context_without_room_waits)
+{
+	struct ib_ee *ee;
+
+	world_open(1, NULL);
+	ee = near_ee(0x105);
+	EXPECT_EQ(ib_port_near_next(port_of(0)), 0x105);
+	ib_port_near_hold(port_of(0), 0, true);
+	EXPECT(!ib_port_has_output(port_of(0)) && ib_ee_is_busy(ee));
+	ib_port_near_release(port_of(0));
+	EXPECT_EQ(ib_port_near_next(port_of(0)), 0x105);
+	ib_ee_destroy(ee);
+	world_close();
+}
+
 TEST(test_rd_02_contexts_of_an_adapter_are_bounded)
 {
 	enum { EES_MOST = 1 << 16 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ib_bed.h"
+#include "verbs/ah.h"
 
 enum { MTU = 256, P0 = PSN_PEERS, Q_KEY = 0x1234567, GRH = 40 };
 
@@ -207,5 +208,141 @@ TEST(test_qp_14_iba_10_3_1_uc_and_ud_take_nothing_in_error)
 	b = open_ud();
 	MUST(qp_modify(b->qp, &error, WEFT_QP_STATE));
 	EXPECT_EQ(bed_put(b, datagram(5), data, 8), WEFT_R_QP_STATE);
+	bed_close(b);
+}
+
+/* ---- Receivers on the same host ------------------------------------------------------------- */
+
+enum { SLOT = 5, OTHER_SLOT = 6, TO = SLOT << 16 | 0x77, TO_OTHER = OTHER_SLOT << 16 | 0x77 };
+
+/* Posts a datagram of four bytes, that no packet is made of yet. */
+static void post_to(struct ib_bed *b, struct weft_ah *ah, uint64_t id, uint32_t number)
+{
+	struct weft_sge s = { (uintptr_t)b->memory, 4, b->tag };
+	struct weft_send_wr wr = { .id = id,
+				   .opcode = WEFT_OP_SEND,
+				   .flags = WEFT_SIGNALLED,
+				   .ah = ah,
+				   .dest_qp_number = number,
+				   .remote_q_key = Q_KEY,
+				   .sges = &s,
+				   .sge_count = 1 };
+
+	b->is_held = true;
+	bed_post(b, wr, 0, 0);
+}
+
+/* The next packet goes by this number, and by no other. */
+static void expect_near(struct ib_bed *b, uint32_t number, uint32_t to)
+{
+	static uint8_t room[IBA_PACKET_MAX];
+	struct ib_out out = { .room = room, .near_number = number + 1 };
+	struct iba_packet p;
+
+	MUST_EQ(ib_port_near_next(b->port), number);
+	REQUIRE(!ib_port_send(b->port, b->now_ns, &out));
+	out.near_number = number;
+	REQUIRE(ib_port_send(b->port, b->now_ns, &out));
+	MUST_EQ(out.path->near_number, number);
+	MUST_EQ(out.has_icrc, number == 0);
+	MUST(iba_decode(&p, room, out.spans.length));
+	MUST_EQ(p.dest_qp, to);
+	MUST_EQ(ib_is_near(b->conn), number != 0);
+}
+
+static struct weft_ah *ah_open(struct ib_bed *b, bool is_on_host)
+{
+	const struct weft_path path = { .from.family = 4, .to.family = 4 };
+	struct weft_ah *ah;
+
+	MUST(ah_create(b->pd, &path, &ah));
+	ah->is_on_host = is_on_host;
+	return ah;
+}
+
+TEST(test_ud_01_datagram_goes_by_the_memory_of_its_receivers_adapter)
+{
+	struct ib_bed *b = open_ud();
+	struct weft_ah *near = ah_open(b, true), *far = ah_open(b, false);
+
+	/* Before the owner has told of shared memory, there is none. */
+	post_to(b, near, 1, TO);
+	expect_near(b, 0, TO);
+	ib_port_near_forget(b->port);
+	post_to(b, near, 2, TO);
+	post_to(b, far, 3, TO);
+	post_to(b, near, 4, IBA_QPN_MULTICAST);
+	post_to(b, near, 5, TO_OTHER);
+	post_to(b, near, 6, TO);
+	EXPECT_EQ(ib_port_near_next(b->port), IB_NEAR_UNKNOWN);
+	EXPECT_EQ(ib_port_near_asked(b->port), SLOT);
+	EXPECT(ib_port_near_may_lose(b->port));
+	ib_port_near_set(b->port, SLOT, 0x105);
+	expect_near(b, 0x105, TO);
+	expect_near(b, 0, TO);
+	expect_near(b, 0, IBA_QPN_MULTICAST);
+	EXPECT_EQ(ib_port_near_next(b->port), IB_NEAR_UNKNOWN);
+	EXPECT_EQ(ib_port_near_asked(b->port), OTHER_SLOT);
+	ib_port_near_set(b->port, OTHER_SLOT, 0);
+	expect_near(b, 0, TO_OTHER);
+	expect_near(b, 0x105, TO);
+	bed_run(b);
+	for (uint64_t id = 1; id <= 6; id++)
+		bed_completed(b, id, WEFT_SUCCESS);
+	/* With nothing to send it does not wait for room. */
+	EXPECT_EQ(ib_port_near_next(b->port), 0x105);
+	ib_port_near_hold(b->port, b->now_ns, false);
+	EXPECT(!ib_port_has_output(b->port) && !ib_is_busy(b->conn));
+	ib_port_near_ended(b->port, b->now_ns, 0x105);
+	EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+	b->is_held = false;
+	ah_destroy(near);
+	ah_destroy(far);
+	bed_close(b);
+}
+
+/* It waits for room, with what is behind it. */
+TEST(test_ud_01_datagram_without_room_waits)
+{
+	struct ib_bed *b = open_ud();
+	struct weft_ah *near = ah_open(b, true);
+
+	ib_port_near_set(b->port, SLOT, 0x105);
+	post_to(b, near, 1, TO);
+	post_to(b, near, 2, TO_OTHER);
+	ib_port_near_hold(b->port, b->now_ns, true);
+	EXPECT(!ib_port_has_output(b->port));
+	EXPECT(!ib_port_near_may_lose(b->port));
+	EXPECT_EQ(ib_port_near_next(b->port), 0);
+	bed_incomplete(b);
+	ib_port_near_release(b->port);
+	/* Meanwhile the adapter has refused: its datagrams have a path of their own. */
+	EXPECT(!ib_port_near_refused(b->port, 0x105));
+	ib_port_near_set(b->port, SLOT, 0);
+	expect_near(b, 0, TO);
+	expect_near(b, 0, TO_OTHER);
+	bed_run(b);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	ah_destroy(near);
+	bed_close(b);
+}
+
+/* IBA 11.2.2.1: the request of an address handle that was destroyed fails, held or not. */
+TEST(test_ud_01_datagram_that_waits_fails_without_its_address_handle)
+{
+	struct ib_bed *b = open_ud();
+	struct weft_ah *near = ah_open(b, true);
+	struct ib_out out = { .near_number = 0 };
+
+	ib_port_near_set(b->port, SLOT, 0x105);
+	post_to(b, near, 1, TO);
+	ib_port_near_hold(b->port, b->now_ns, false);
+	ah_destroy(near);
+	ib_port_near_release(b->port);
+	EXPECT_EQ(ib_port_near_next(b->port), 0);
+	EXPECT(!ib_port_send(b->port, b->now_ns, &out));
+	bed_run(b);
+	bed_completed(b, 1, WEFT_ERR_LOCAL_ACCESS);
 	bed_close(b);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/reserved.h"
-#include "driver/roce/roce.h"
+#include "driver/roce/roce_near.h"
 #include "verbs/ee.h"
 
 /* Takes the lock of the context's adapter, and sends deferred requests first. */
@@ -91,17 +91,21 @@ static enum weft_reason ee_connect(struct weft_adapter *a, struct weft_ee *ee, u
 
 	if (r == WEFT_OK && re->peer_number != 0)
 		r = WEFT_R_QP_CONNECTED;
+	if (r != WEFT_OK)
+		return r;
 	path.from.port = udp_source_port(ee->number, peer_number);
-	if (r == WEFT_OK)
+	path.near_number = roce_near_number(roce, &path, peer_number);
+	if (path.near_number == 0)
 		r = udp_source(roce->udp, &path);
 	if (r != WEFT_OK)
 		return r;
-	ib_ee_set_source(ib_ee_of(ee), path.from.port);
+	ib_ee_set_source(ib_ee_of(ee), path.from.port, path.near_number);
 	r = ib_ee_connect(ib_ee_of(ee), peer_number, psn_recv);
 	if (r != WEFT_OK)
 		return r;
 	re->peer_number = peer_number;
-	udp_flow_open(roce->udp, &path, ee->number, peer_number, &re->flow_ref);
+	if (path.near_number == 0)
+		udp_flow_open(roce->udp, &path, ee->number, peer_number, &re->flow_ref);
 	return WEFT_OK;
 }
 

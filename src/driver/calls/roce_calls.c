@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/reserved.h"
-#include "driver/roce/roce.h"
+#include "driver/roce/roce_near.h"
 #include "driver/roce/tun.h"
 #include "driver/sys/address.h"
 

@@ -12,7 +12,8 @@
  * a ring reaches no process that UDP packets would not reach.
  *
  * No packet is lost on the way, and none overtakes another: packets to an adapter whose ring is
- * full, or not taken yet, wait; those to others do not.
+ * full, or not taken yet, wait; those to others do not. Packets that may be lost do not wait for an
+ * adapter that is stopped.
  */
 #pragma once
 
@@ -63,6 +64,7 @@ uint32_t near_reach(struct near *near, uint8_t adapter_slot);
  */
 struct near_ended {
 	uint32_t number;
+	uint8_t adapter_slot;
 	bool is_refused;
 };
 
@@ -91,6 +93,12 @@ enum near_sent near_send(struct near *near, uint64_t now_ns, const struct ib_out
 bool near_begin(struct near *near, uint64_t now_ns, struct ib_out *out);
 enum near_sent near_end(struct near *near, const struct ib_out *out);
 
+/*
+ * Instead of near_begin(), for a packet that may be lost, to a stopped receiver: it goes into the
+ * ring if there is room, even if the ring is not taken yet. Else near_end() loses it.
+ */
+void near_begin_lossy(struct near *near, struct ib_out *out);
+
 /* After the last of several packets: wakes the receivers that sleep. */
 void near_flush(struct near *near);
 
@@ -104,7 +112,13 @@ bool near_is_stalled(const struct near *near, uint32_t number);
 /* Whether packets of ours wait for room. */
 bool near_has_blocked(const struct near *near);
 
-/* When the next receiver counts as stalled; UINT64_MAX: none. */
+/* Whether it has been stopped for so long, 100 ms, that packets which may be lost are. */
+bool near_is_stopped(const struct near *near, uint32_t number);
+
+/* A packet for which there was no room (NEAR_FULL) is not sent: counts it. */
+void near_lose(struct near *near);
+
+/* When the next receiver counts as stalled, or stopped; UINT64_MAX: none. */
 uint64_t near_due(const struct near *near);
 void near_expire(struct near *near, uint64_t now_ns);
 

@@ -16,8 +16,11 @@ enum {
 	RUN_HEADERS = NEAR_RECORD_BYTES + IBA_HEADERS_MAX + IBA_TRAILER_MAX
 };
 
-/* A receiver that has had no room for so long is stopped. */
-static const uint64_t stall_ns = 10 * 1000 * 1000;
+/*
+ * A receiver that has had no room for so long is stopped. Packets that may be lost wait longer: on
+ * a busy host a process that is not stopped may not run for many milliseconds either.
+ */
+static const uint64_t stall_ns = 10 * 1000 * 1000, stop_ns = 100 * 1000 * 1000;
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
@@ -65,8 +68,12 @@ void near_out_close(struct near_out *o, enum near_kind why)
 	unblock(o);
 	CHECK(n->end_count < NEAR_ENDS_MAX); /* see near_reach() */
 	if (why != NEAR_LEFT)
-		n->ends[n->end_count++] = (struct near_end){ { o->number, why == NEAR_REFUSED },
-							     o->adapter_id };
+		n->ends[n->end_count++] = (struct near_end){
+			.report = { .number = o->number,
+				    .adapter_slot = (uint8_t)(o->number & NEAR_SLOTS_MAX),
+				    .is_refused = why == NEAR_REFUSED },
+			.adapter_id = o->adapter_id,
+		};
 	list_remove(&o->touched_link);
 	near_watch_close(n, &o->watch);
 	ring_unmap(&o->ring);
@@ -263,7 +270,7 @@ static void block(struct near_out *o, uint64_t now_ns, size_t bytes)
 	if (o->flow != NEAR_OPEN)
 		return;
 	o->flow = NEAR_BLOCKED;
-	o->stalls_at_ns = now_ns + stall_ns;
+	o->flow_due_ns = now_ns + stall_ns;
 	list_add_tail(&o->near->blocked, &o->blocked_link);
 }
 
@@ -287,7 +294,9 @@ static enum near_sent find_room(struct near *n, uint64_t now_ns, uint32_t number
 		near_out_close(o, NEAR_CLOSED);
 		return NEAR_LOST;
 	}
-	if (!*room)
+	if (*room)
+		unblock(o);
+	else
 		block(o, now_ns, bytes);
 	return *room ? NEAR_SENT : NEAR_FULL;
 }
@@ -346,6 +355,16 @@ bool near_begin(struct near *n, uint64_t now_ns, struct ib_out *out)
 	}
 }
 
+void near_begin_lossy(struct near *n, struct ib_out *out)
+{
+	struct near_out *o = near_out_find(n, out->near_number);
+	uint8_t *room = o ? ring_room(&o->ring, NEAR_RECORD_BYTES + IBA_PACKET_MAX) : NULL;
+
+	n->to = room ? o : NULL;
+	out->room = room ? room + NEAR_RECORD_BYTES : n->spare;
+	out->run_bytes = 0;
+}
+
 enum near_sent near_end(struct near *n, const struct ib_out *out)
 {
 	if (!n->to) {
@@ -398,7 +417,19 @@ bool near_is_stalled(const struct near *n, uint32_t number)
 {
 	const struct near_out *o = near_out_find(n, number);
 
-	return n->is_leaving || (o && o->flow == NEAR_STALLED);
+	return n->is_leaving || (o && o->flow >= NEAR_STALLED);
+}
+
+bool near_is_stopped(const struct near *n, uint32_t number)
+{
+	const struct near_out *o = near_out_find(n, number);
+
+	return o && o->flow == NEAR_STOPPED;
+}
+
+void near_lose(struct near *n)
+{
+	n->counts.lost++;
 }
 
 void near_leave(struct near *n)
@@ -414,8 +445,8 @@ uint64_t near_due(const struct near *n)
 	for (struct list *at = n->blocked.next; at != &n->blocked; at = at->next) {
 		const struct near_out *o = CONTAINER_OF(at, struct near_out, blocked_link);
 
-		if (o->flow == NEAR_BLOCKED && o->stalls_at_ns < due)
-			due = o->stalls_at_ns;
+		if (o->flow != NEAR_STOPPED && o->flow_due_ns < due)
+			due = o->flow_due_ns;
 	}
 	return due;
 }
@@ -426,9 +457,10 @@ void near_expire(struct near *n, uint64_t now_ns)
 	for (struct list *at = n->blocked.next; at != &n->blocked; at = at->next) {
 		struct near_out *o = CONTAINER_OF(at, struct near_out, blocked_link);
 
-		if (o->flow == NEAR_BLOCKED && o->stalls_at_ns <= now_ns) {
-			o->flow = NEAR_STALLED;
-			n->has_room_again = true;
-		}
+		if (o->flow == NEAR_STOPPED || o->flow_due_ns > now_ns)
+			continue;
+		o->flow_due_ns += stop_ns - stall_ns;
+		o->flow = o->flow == NEAR_BLOCKED ? NEAR_STALLED : NEAR_STOPPED;
+		n->has_room_again = true;
 	}
 }

@@ -36,7 +36,8 @@ struct near_in {
 enum near_flow {
 	NEAR_OPEN,
 	NEAR_BLOCKED, /* no room: the receiver will wake us */
-	NEAR_STALLED  /* the same, for long: the receiver is stopped */
+	NEAR_STALLED, /* the same, for long: the receiver is stopped */
+	NEAR_STOPPED  /* the same, for so long that datagrams do not wait for it */
 };
 
 /* An adapter that we send to. */
@@ -51,8 +52,8 @@ struct near_out {
 	uint32_t run_bytes; /* payload of a run; 0: it takes none, or the ring is too small */
 	struct near_seen seen;
 	enum near_flow flow;
-	size_t blocked_bytes;  /* the record that has no room */
-	uint64_t stalls_at_ns; /* while NEAR_BLOCKED */
+	size_t blocked_bytes; /* the record that has no room */
+	uint64_t flow_due_ns; /* while NEAR_BLOCKED or NEAR_STALLED: when the next state begins */
 };
 
 /* The end of an out, until near_ended() reports it. */

@@ -11,6 +11,7 @@
 #include "driver/observe/observe.h"
 #include "driver/roce/cm_id.h"
 #include "driver/roce/roce_faults.h"
+#include "driver/roce/roce_near.h"
 #include "driver/roce/roce_packets.h"
 #include "driver/roce/tun.h"
 #include "driver/sys/system_reason.h"
@@ -107,16 +108,8 @@ static void near_start(struct roce *r)
 					.collect = roce_direct_collect,
 					.owner = r };
 	ib_port_set_direct(r->port, &r->direct);
+	ib_port_near_forget(r->port);
 	near_set_packets_only(r->near, roce_is_observed(r));
-}
-
-/* The number of a queue pair begins with the slot of its adapter. */
-uint32_t roce_near_number(struct roce *r, const struct ib_path *path, uint32_t number)
-{
-	if (!r->near || !udp_is_local(path->is_ipv6, path->to.address) ||
-	    !udp_is_local(path->is_ipv6, path->from.address))
-		return 0;
-	return near_reach(r->near, (uint8_t)(number >> 16));
 }
 
 static enum weft_reason roce_open(struct net *net, struct carrier **c)
@@ -334,6 +327,7 @@ static void retry(struct carrier *c)
 		r->slots_retry_at_ns = now_ns + slots_retry_ns;
 		udp_retry_slots(r->udp);
 		near_start(r);
+		roce_near_retry(r);
 	}
 	if (!udp_has_paused_listeners(r->udp) && !(r->near && near_is_paused(r->near)))
 		return;

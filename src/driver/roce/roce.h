@@ -4,6 +4,7 @@
  *
  *	roce.c          the carrier's calls: opening and closing, deadlines, counters
  *	roce_packets.h  moves packets between the sockets and the core
+ *	roce_near.h     which packets go by shared memory
  *	roce_faults.h   injects faults into packets on that way
  *	roce_calls.c    the public calls on queue pairs
  *	ee_calls.c      the public calls on end-to-end contexts
@@ -27,6 +28,14 @@
 /* Packets for which the sockets had no room. Copies, as their source memory may be freed. */
 struct roce_rest;
 
+enum { ROCE_ADDRESSES = 16 };
+
+/* An address that was looked up lately: whether it is this host's, as to look takes long. */
+struct roce_address {
+	bool is_known, is_ipv6, is_local;
+	uint8_t ip[16];
+};
+
 struct roce {
 	struct carrier carrier;
 	struct net *net;
@@ -35,6 +44,10 @@ struct roce {
 	struct ib_direct direct;
 	uint8_t near_tries; /* to open it, that are left */
 	bool is_near_full;  /* it has no room for the next packet of the rest */
+	/* Adapters that refused shared memory: datagrams to them go by UDP, until near_again_ns. */
+	bool is_near_refused[IB_ADAPTER_SLOTS];
+	uint64_t near_again_ns;
+	struct roce_address addresses[ROCE_ADDRESSES];
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */
 	uint8_t *room;	     /* the memory of these packets */
@@ -85,9 +98,6 @@ enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to);
 
 /* Whether every packet must be seen: to be captured, or to inject faults. */
 bool roce_is_observed(const struct roce *roce);
-
-/* The path's near_number, to the queue pair of this number. */
-uint32_t roce_near_number(struct roce *roce, const struct ib_path *path, uint32_t number);
 
 /* The adapter's RoCE carrier, made at first use; that of a network, or NULL. */
 enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "driver/roce/cm_id.h"
 #include "driver/roce/roce_faults.h"
+#include "driver/roce/roce_near.h"
 #include "driver/roce/tun.h"
 #include "wire/iba_psn.h"
 
@@ -272,7 +273,7 @@ static bool run_take(struct run *run, const struct ib_out *out)
 static uint32_t gather(struct roce *r)
 {
 	struct run run = { 0 };
-	const uint32_t near_number = ib_port_near_next(r->port);
+	const uint32_t near_number = roce_near_next(r);
 	size_t at = 0, last = 0;
 	bool is_last = false;
 	uint32_t n = 0;
@@ -297,6 +298,18 @@ static uint32_t gather(struct roce *r)
 	return n;
 }
 
+/* Into shared memory. A datagram does not wait for a receiver that is stopped. */
+static enum near_sent send_one_near(struct roce *r, const struct ib_out *out)
+{
+	enum near_sent sent = near_send(r->near, r->net->now_ns, out);
+
+	if (sent != NEAR_FULL || !near_is_stopped(r->near, out->path->near_number) ||
+	    iba_service(out->spans.spans[0].bytes[0]) != IBA_UD)
+		return sent;
+	near_lose(r->near);
+	return NEAR_LOST;
+}
+
 /* The packets from the first one on that go by shared memory. False: one has no room now. */
 static bool send_near(struct roce *r, struct udp_batch *batch)
 {
@@ -307,7 +320,7 @@ static bool send_near(struct roce *r, struct udp_batch *batch)
 	       batch->outs[batch->done].path->near_number != 0) {
 		const struct ib_out *out = &batch->outs[batch->done];
 
-		sent = near_send(r->near, r->net->now_ns, out);
+		sent = send_one_near(r, out);
 		if (sent == NEAR_SENT && is_recorded)
 			record_packets_out(&r->net->adapter->observed, out, 1);
 		batch->done += sent != NEAR_FULL;
@@ -423,6 +436,19 @@ static bool send_gathered(struct roce *r, struct udp_batch *batch)
 	return is_done;
 }
 
+/* Room for the next packet, unless it has to wait. */
+static bool begin_near(struct roce *r, struct ib_out *out)
+{
+	if (near_begin(r->near, r->net->now_ns, out))
+		return true;
+	if (ib_port_near_may_lose(r->port) && near_is_stopped(r->near, out->near_number)) {
+		near_begin_lossy(r->near, out);
+		return true;
+	}
+	ib_port_near_hold(r->port, r->net->now_ns, near_is_stalled(r->near, out->near_number));
+	return false;
+}
+
 /* Builds packets right in shared memory, while the next ones go there. True: there were some. */
 static bool send_near_ready(struct roce *r)
 {
@@ -430,15 +456,12 @@ static bool send_near_ready(struct roce *r)
 	struct ib_out *out = &r->outs[0];
 
 	for (int i = 0; i < NEAR_MAX; i++) {
-		out->near_number = ib_port_near_next(r->port);
+		out->near_number = roce_near_next(r);
 		if (out->near_number == 0)
 			break;
 		out->ipv4_id = 0;
-		if (!near_begin(r->near, r->net->now_ns, out)) {
-			ib_port_near_hold(r->port, r->net->now_ns,
-					  near_is_stalled(r->near, out->near_number));
+		if (!begin_near(r, out))
 			continue;
-		}
 		if (!ib_port_send(r->port, r->net->now_ns, out))
 			continue;
 		has_moved = true;
@@ -451,20 +474,6 @@ static bool send_near_ready(struct roce *r)
 	return has_moved;
 }
 
-/* Adapters of this host whose processes died, or that take no packets by shared memory. */
-static void leave_those_ended(struct roce *r)
-{
-	struct near_ended ended;
-	struct ib_path *path;
-
-	while (near_ended(r->near, &ended)) {
-		if (!ended.is_refused)
-			ib_port_near_ended(r->port, net_look_at_clock(r->net), ended.number);
-		while (ended.is_refused && (path = ib_port_near_refused(r->port, ended.number)))
-			(void)udp_source(r->udp, path);
-	}
-}
-
 /* Connections that waited for room in shared memory try again, those to ended adapters as well. */
 static void use_near_room(struct roce *r)
 {
@@ -473,7 +482,7 @@ static void use_near_room(struct roce *r)
 	if (!r->near || !near_has_news(r->near))
 		return;
 	has_room = near_has_room(r->near); /* this look may find an end */
-	leave_those_ended(r);
+	roce_near_take_ends(r);
 	if (!has_room)
 		return;
 	near_room_used(r->near);
@@ -505,7 +514,7 @@ static bool send_ready(struct roce *r)
 			has_moved |= send_near_ready(r);
 			if (!ib_port_has_output(r->port))
 				break;
-			if (ib_port_near_next(r->port) != 0)
+			if (roce_near_next(r) != 0)
 				continue;
 		}
 		batch.count = gather(r);

@@ -10,7 +10,7 @@
 
 #include "driver/near/ring.h"
 #include "driver/sys/unix_sockets.h"
-#include "unit/driver/near_ends.h"
+#include "unit/driver/near_fixture.h"
 
 /* A connection to the far side by hand. */
 static int connect_by_hand(uint8_t adapter_slot)

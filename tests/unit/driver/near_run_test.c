@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "driver/near/ring.h"
-#include "unit/driver/near_ends.h"
+#include "unit/driver/near_fixture.h"
 #include "wire/iba.h"
 
 enum { MTU = 4096, LARGE_RUN = 64 * 1024, RECEIVERS = 20, FIRST_SLOT = 20, PACKETS = 4 };

@@ -8,7 +8,7 @@
 
 #include "descriptors.h"
 #include "driver/near/ring.h"
-#include "unit/driver/near_ends.h"
+#include "unit/driver/near_fixture.h"
 
 static size_t length_of(uint32_t n)
 {
@@ -151,89 +151,6 @@ TEST(test_near_poll_that_takes_the_wake_up_leaves_the_rest)
 	pair_close(&p);
 }
 
-/* Sends until there is no room; the number of packets. */
-static uint32_t fill(struct pair *p)
-{
-	uint32_t n = 0;
-
-	while (put(&p->near, &p->path, n, IBA_PACKET_MAX) == NEAR_SENT)
-		n++;
-	REQUIRE(n > 10);
-	return n;
-}
-
-static void take_all(struct pair *p, uint32_t packets)
-{
-	for (uint32_t i = 0; i < packets; i++)
-		expect_packet(&p->far, i, IBA_PACKET_MAX);
-	REQUIRE(!near_next(p->far.near));
-}
-
-TEST(test_near_full_ring_blocks_until_the_receiver_takes)
-{
-	struct pair p;
-	uint32_t n;
-
-	WORLD_OR_SKIP();
-	pair_open(&p);
-	near_room_used(p.near.near);
-	n = fill(&p);
-	EXPECT(!near_has_room(p.near.near));
-	EXPECT_EQ(near_due(p.near.near), STALL_NS);
-	take_all(&p, n);
-	/* It is told by a message, and sees it in the ring. */
-	EXPECT_EQ(near_counts(p.far.near)->wakes, 1);
-	EXPECT(near_has_room(p.near.near));
-	EXPECT(end_look(&p.near, PATIENCE_MS));
-	EXPECT_EQ(near_due(p.near.near), UINT64_MAX);
-	EXPECT_EQ(put(&p.near, &p.path, n, 100), NEAR_SENT);
-	expect_packet(&p.far, n, 100);
-	pair_close(&p);
-}
-
-TEST(test_near_full_ring_holds_up_no_other_receiver)
-{
-	enum { THIRD_SLOT = 11 };
-	struct pair p;
-	struct end third;
-	struct ib_path path = path_to_far;
-
-	WORLD_OR_SKIP();
-	pair_open(&p);
-	end_open(&third, THIRD_SLOT);
-	path.near_number = connect_ends(&p.near, &third, THIRD_SLOT);
-	(void)fill(&p);
-	REQUIRE(put(&p.near, &path, 1, 100) == NEAR_SENT);
-	expect_packet(&third, 1, 100);
-	end_close(&third);
-	pair_close(&p);
-}
-
-TEST(test_near_receiver_that_takes_nothing_is_stalled)
-{
-	struct pair p;
-	uint32_t n;
-
-	WORLD_OR_SKIP();
-	pair_open(&p);
-	near_room_used(p.near.near);
-	n = fill(&p);
-	near_expire(p.near.near, STALL_NS - 1);
-	EXPECT(!near_is_stalled(p.near.near, p.path.near_number));
-	EXPECT(!near_has_room(p.near.near));
-	near_expire(p.near.near, STALL_NS);
-	EXPECT(near_is_stalled(p.near.near, p.path.near_number));
-	EXPECT(near_has_room(p.near.near)); /* those that wait may look */
-	EXPECT_EQ(put(&p.near, &p.path, n, IBA_PACKET_MAX), NEAR_FULL);
-	EXPECT_EQ(near_due(p.near.near), UINT64_MAX);
-	/* No packet is lost: as soon as it takes again, packets reach it again. */
-	take_all(&p, n);
-	EXPECT_EQ(put(&p.near, &p.path, n, 100), NEAR_SENT);
-	expect_packet(&p.far, n, 100);
-	EXPECT_EQ(near_counts(p.near.near)->lost, 0);
-	pair_close(&p);
-}
-
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
 static void expect_ended(struct end *e, uint32_t number, bool is_refused)
@@ -242,6 +159,7 @@ static void expect_ended(struct end *e, uint32_t number, bool is_refused)
 
 	REQUIRE(near_ended(e->near, &ended));
 	MUST_EQ(ended.number, number);
+	MUST_EQ(ended.adapter_slot, number & 0xff);
 	MUST_EQ(ended.is_refused, is_refused);
 	REQUIRE(!near_ended(e->near, &ended));
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unit/driver/near_ends.h"
+#include "unit/driver/near_fixture.h"
 
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* ---- Adapters ------------------------------------------------------------------------------- */
+const struct ib_path path_to_far = {
+	.from = { .address = { 10, 0, 0, 1 }, .port = 50000 },
+	.to = { .address = { 10, 0, 0, 2 }, .port = IBA_UDP_PORT },
+	.traffic_class = 0x20,
+};
 
 static void end_watch(void *owner, struct watch *w, uint32_t events)
 {
@@ -70,12 +74,6 @@ void end_look_once(struct end *e)
 	w->ready(w, event.events);
 }
 
-const struct ib_path path_to_far = {
-	.from = { .address = { 10, 0, 0, 1 }, .port = 50000 },
-	.to = { .address = { 10, 0, 0, 2 }, .port = IBA_UDP_PORT },
-	.traffic_class = 0x20,
-};
-
 uint32_t connect_ends(struct end *from, struct end *to, uint8_t to_slot)
 {
 	uint32_t number = near_reach(from->near, to_slot);
@@ -98,8 +96,6 @@ void pair_close(struct pair *p)
 	end_close(&p->near);
 	end_close(&p->far);
 }
-
-/* ---- Packets -------------------------------------------------------------------------------- */
 
 enum near_sent put(struct end *e, const struct ib_path *path, uint32_t n, size_t length)
 {
@@ -131,4 +127,21 @@ void expect_packet(struct end *e, uint32_t n, size_t length)
 	REQUIRE(!in->is_ipv6 && in->to.port == IBA_UDP_PORT && in->from.port == 50000);
 	REQUIRE(in->from.address[3] == 1 && in->to.address[3] == 2);
 	REQUIRE(in->traffic_class == (0x20 | IB_ECN_ECT0) && in->hop_limit == IB_HOP_LIMIT);
+}
+
+uint32_t fill(struct pair *p)
+{
+	uint32_t n = 0;
+
+	while (put(&p->near, &p->path, n, IBA_PACKET_MAX) == NEAR_SENT)
+		n++;
+	REQUIRE(n > 10);
+	return n;
+}
+
+void take_all(struct pair *p, uint32_t packets)
+{
+	for (uint32_t i = 0; i < packets; i++)
+		expect_packet(&p->far, i, IBA_PACKET_MAX);
+	REQUIRE(!near_next(p->far.near));
 }

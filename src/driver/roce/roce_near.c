@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/roce/roce_near.h"
+
+#include <string.h>
+
+#include "driver/observe/observe.h"
+
+/* So long a refusal, and what is known of addresses, holds. */
+static const uint64_t again_ns = 1000 * 1000 * 1000;
+
+/* ---- Addresses of this host ----------------------------------------------------------------- */
+
+static uint32_t place_of(const uint8_t address[16])
+{
+	uint32_t sum = 0;
+
+	for (int i = 0; i < 16; i++)
+		sum = sum * 31 + address[i];
+	return sum % ROCE_ADDRESSES;
+}
+
+/* NULL: the adapter has no RoCE yet. */
+static bool is_local(struct roce *r, const struct weft_address *a)
+{
+	struct roce_address *at = r ? &r->addresses[place_of(a->ip)] : NULL;
+	bool is_ipv6 = a->family == 6;
+
+	if (!at)
+		return udp_is_local(is_ipv6, a->ip);
+	if (!at->is_known || at->is_ipv6 != is_ipv6 || memcmp(at->ip, a->ip, sizeof(at->ip)) != 0) {
+		*at = (struct roce_address){ .is_known = true, .is_ipv6 = is_ipv6 };
+		memcpy(at->ip, a->ip, sizeof(at->ip));
+		at->is_local = udp_is_local(is_ipv6, a->ip);
+	}
+	return at->is_local;
+}
+
+static bool can_be_near(const struct roce *r)
+{
+	return r ? r->near || r->near_tries > 0 : near_wished() != NEAR_WISH_OFF;
+}
+
+/* Its maker may have heard of an adapter that has the slot of another one. */
+bool roce_is_on_host(const struct weft_adapter *a, const struct weft_path *path)
+{
+	struct roce *r = a->net ? roce_of(a->net) : NULL;
+
+	if (!can_be_near(r) || !is_local(r, &path->to) || !is_local(r, &path->from))
+		return false;
+	if (r && r->near)
+		ib_port_near_forget(r->port);
+	return true;
+}
+
+/* ---- Adapters ------------------------------------------------------------------------------- */
+
+/* The number of a queue pair begins with the slot of its adapter. */
+uint32_t roce_near_number(struct roce *r, const struct ib_path *path, uint32_t number)
+{
+	if (!r->near || !udp_is_local(path->is_ipv6, path->to.address) ||
+	    !udp_is_local(path->is_ipv6, path->from.address))
+		return 0;
+	return near_reach(r->near, (uint8_t)(number >> 16));
+}
+
+uint32_t roce_near_next(struct roce *r)
+{
+	uint32_t number = ib_port_near_next(r->port);
+	uint8_t slot;
+
+	if (number != IB_NEAR_UNKNOWN)
+		return number;
+	slot = ib_port_near_asked(r->port);
+	number = r->is_near_refused[slot] ? 0 : near_reach(r->near, slot);
+	ib_port_near_set(r->port, slot, number);
+	return number;
+}
+
+void roce_near_take_ends(struct roce *r)
+{
+	struct near_ended ended;
+	struct ib_path *path;
+
+	while (r->near && near_ended(r->near, &ended)) {
+		r->is_near_refused[ended.adapter_slot] |= ended.is_refused;
+		ib_port_near_set(r->port, ended.adapter_slot, IB_NEAR_UNKNOWN);
+		if (!ended.is_refused)
+			ib_port_near_ended(r->port, net_look_at_clock(r->net), ended.number);
+		while (ended.is_refused && (path = ib_port_near_refused(r->port, ended.number)))
+			(void)udp_source(r->udp, path);
+	}
+}
+
+void roce_near_retry(struct roce *r)
+{
+	if (r->near_again_ns <= r->net->now_ns) {
+		r->near_again_ns = r->net->now_ns + again_ns;
+		memset(r->is_near_refused, 0, sizeof(r->is_near_refused));
+		memset(r->addresses, 0, sizeof(r->addresses));
+	}
+	if (r->near)
+		ib_port_near_forget(r->port);
+}
