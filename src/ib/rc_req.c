@@ -46,6 +46,8 @@ enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
 
 	if (direct_issue(c, wqe))
 		return ISSUE_BEGUN;
+	if (direct_awaits(c, wqe))
+		return ISSUE_NO_ROOM;
 	/* What is on its way must be told from what was, by numbers that wrap. */
 	if (q->count > 0 && iba_psn_distance(q->psn_una, q->psn_next) + count > IB_PSNS_MAX)
 		return ISSUE_NO_ROOM;

@@ -36,14 +36,14 @@ static bool is_granted(const struct near_board *b, struct ib_direct_access *a, u
 		return false;
 	a->epoch = g->epoch;
 	*pd = g->pd;
-	return (g->rights & right) && a->length <= g->mtu_bytes &&
+	return (g->rights & right) && (!a->is_write || a->length <= g->mtu_bytes) &&
 	       (a->read_tag == 0 || mem_published_find(b->regions, weft_tag_index(a->read_tag)));
 }
 
 static void count_access(struct near_tally *t, const struct ib_direct_access *a)
 {
 	atomic_fetch_add_explicit(a->is_write ? &t->writes : &t->reads, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(a->is_write ? &t->written_bytes : &t->read_bytes, a->length,
+	atomic_fetch_add_explicit(a->is_write ? &t->written_bytes : &t->read_bytes, a->counted,
 				  memory_order_relaxed);
 }
 
@@ -66,7 +66,7 @@ static int access_marked(const struct near_seen *s, struct ib_direct_access *a)
 	    mem_published_check(b->regions, (enum weft_policy)b->policy, &access, &addr) != WEFT_OK)
 		return EACCES;
 	error = near_seen_move(s, addr, a->bytes, a->length, a->is_write);
-	if (error == 0)
+	if (error == 0 && a->counted > 0)
 		count_access(&s->marks->tallies[grant_index(a->peer_qp)], a);
 	return error;
 }
