@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "near_goals.h"
 
+#include "mpi_peers.h"
 #include "other_peers.h"
 #include "pair_goals.h"
 #include "perftest_peers.h"
@@ -24,6 +25,12 @@ static const struct pair_goal goals[] = {
 	  &weft_near_peer, &weft_roce_peer, NET_LATENCY, 8, 0.5, true },
 	{ "near_bandwidth", "Write 64 KiB, weft perf, to RoCE over UDP", &weft_near_peer,
 	  &weft_roce_peer, NET_BANDWIDTH, 64 * KIB, 2.0, false },
+	{ "near_mpi_lat", "latency of 8 bytes, Open MPI by verbs, to UCX's tcp", &mpi_near_peer,
+	  &mpi_tcp_peer, NET_LATENCY, 8, 0.2, true },
+	{ "near_mpi_bw", "64 KiB, Open MPI by verbs, to UCX's tcp", &mpi_near_peer, &mpi_tcp_peer,
+	  NET_BANDWIDTH, 64 * KIB, 3.0, false },
+	{ "near_mpi_bw", "1 MiB, Open MPI by verbs, to UCX's tcp", &mpi_near_peer, &mpi_tcp_peer,
+	  NET_BANDWIDTH, MIB, 3.0, false },
 };
 
 void near_goals_show(bool is_json)

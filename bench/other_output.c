@@ -130,6 +130,21 @@ bool other_output_perftest(const char *text, struct other_result *r)
 	return false;
 }
 
+bool other_output_mpi(const char *text, struct other_result *r)
+{
+	struct line l;
+
+	while (line_next(&l, &text, " \t\r")) {
+		double per_s = line_number(&l, 2);
+
+		if (line_column(&l, "mpi_pair:") == 0 && per_s > 0) {
+			*r = (struct other_result){ line_number(&l, 1), per_s };
+			return true;
+		}
+	}
+	return false;
+}
+
 bool other_output_is_listening(const char *text, uint16_t port)
 {
 	enum { ADDRESS = 1, STATE = 3 };

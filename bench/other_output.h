@@ -34,6 +34,9 @@ bool other_output_pingpong(const char *text, struct other_result *r);
  */
 bool other_output_perftest(const char *text, struct other_result *r);
 
+/* mpi_pair.c: `mpi_pair: NS MESSAGES`, of which the first may be 0. False as above. */
+bool other_output_mpi(const char *text, struct other_result *r);
+
 /* Is something listening on this port? The text is that of /proc/net/tcp or tcp6. */
 bool other_output_is_listening(const char *text, uint16_t port);
 

@@ -15,6 +15,7 @@
 enum { OUTPUT_BYTES = 8192, LISTEN_STEP_NS = 1000000 };
 
 static const uint64_t run_ns_max = UINT64_C(5000000000);
+static const uint64_t alone_ns_max = UINT64_C(30000000000); /* it starts others */
 
 /* ---- Ports ----------------------------------------------------------------------------------- */
 
@@ -62,6 +63,19 @@ static bool wait_for_listener(uint16_t port, uint64_t deadline_ns)
 	return false;
 }
 
+void other_build_folder(char *path, uint32_t path_bytes)
+{
+	ssize_t length = readlink("/proc/self/exe", path, path_bytes - 1);
+
+	path[length > 0 ? length : 0] = '\0';
+	for (int up = 0; up < 2; up++) {
+		char *end = strrchr(path, '/');
+
+		if (end)
+			*end = '\0';
+	}
+}
+
 /* ---- Running --------------------------------------------------------------------------------- */
 
 static void join(char *text, size_t text_bytes, const char *const *words)
@@ -83,7 +97,7 @@ static bool refuse_start(struct net_figure *f, const struct other_command *c, in
 {
 	if (error == -ENOENT)
 		return refuse(f, "not installed", c->package);
-	return refuse(f, c->server[0], strerror(-error));
+	return refuse(f, c->client[0], strerror(-error));
 }
 
 /* The client's part, while the server runs. */
@@ -94,7 +108,7 @@ static bool run_client(struct net_figure *f, const struct other_command *c, stru
 	struct child client;
 	int status;
 
-	if (!wait_for_listener(c->port, deadline_ns))
+	if (c->server[0] && !wait_for_listener(c->port, deadline_ns))
 		return refuse(f, c->server[0], "the server does not listen");
 	status = child_exec(&client, c->client, c->settings);
 	if (status < 0)
@@ -113,13 +127,16 @@ bool other_run(struct net_figure *f, const struct other_command *c, struct other
 	uint64_t deadline_ns = child_clock_ns() + run_ns_max;
 	char output[OUTPUT_BYTES];
 	struct child server;
-	int status = child_exec(&server, c->server, c->settings);
+	int status;
 
-	if (status < 0)
-		return refuse_start(f, c, status);
 	f->how[0] = '\0';
 	join(f->how, sizeof(f->how), c->settings);
 	join(f->how, sizeof(f->how), c->client);
+	if (!c->server[0])
+		return run_client(f, c, r, child_clock_ns() + alone_ns_max);
+	status = child_exec(&server, c->server, c->settings);
+	if (status < 0)
+		return refuse_start(f, c, status);
 	if (!run_client(f, c, r, deadline_ns)) {
 		child_kill(&server);
 		return false;

@@ -7,7 +7,7 @@
 
 enum { OTHER_ARGS_MAX = 28, OTHER_NUMBER_BYTES = 12 };
 
-/* A program that is server and client, and what is said to each. */
+/* A program that is server and client, and what is said to each; without a server it has none. */
 struct other_command {
 	const char *package;
 	const char *const *settings; /* of the environment; ends with NULL */
@@ -19,6 +19,9 @@ struct other_command {
 
 /* As a peer's functions do: how to do it by hand, or why not. */
 bool other_run(struct net_figure *f, const struct other_command *c, struct other_result *r);
+
+/* The folder above this program's, where the build has put the libraries and weft. */
+void other_build_folder(char *path, uint32_t path_bytes);
 
 /* A port that is free now. 0: there is none. */
 uint16_t other_free_port(void);

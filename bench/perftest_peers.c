@@ -3,8 +3,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "other_run.h"
 
@@ -18,18 +16,11 @@ struct perftest {
 	const char *more[2];
 };
 
-/* The libraries are in the folder above this program's, where the build has put them. */
 static void libraries_setting(char *text, size_t text_bytes)
 {
-	char path[PATH_MAX] = "";
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	char path[PATH_MAX];
 
-	for (int up = 0; length > 0 && up < 2; up++) {
-		char *end = strrchr(path, '/');
-
-		if (end)
-			*end = '\0';
-	}
+	other_build_folder(path, sizeof(path));
 	snprintf(text, text_bytes, "LD_LIBRARY_PATH=%s", path);
 }
 

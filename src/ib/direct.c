@@ -21,6 +21,14 @@ static bool is_reliable(const struct ib_conn *c)
 	return c->service == WEFT_RC && !c->is_xrc && !c->is_ee;
 }
 
+/* The longest Read: meanwhile this adapter does nothing else. */
+enum { READ_MAX = 1024 * 1024 };
+
+static bool is_short(const struct ib_conn *c, const struct send_wqe *wqe)
+{
+	return wqe->length <= c->path.mtu_bytes;
+}
+
 /*
  * The first request of a connection goes by packets: they find out whether the two ends agree on
  * addresses and PSNs.
@@ -28,18 +36,19 @@ static bool is_reliable(const struct ib_conn *c)
 static bool may_go(const struct ib_conn *c, const struct send_wqe *wqe)
 {
 	return c->path.near_number != 0 && is_reliable(c) && c->req.is_answered &&
-	       c->req.count == 0 && !c->is_peer_gone && c->pace.limit_bps == 0 &&
-	       c->port->cut_after == UINT64_MAX && wqe->length > 0 &&
-	       wqe->length <= c->path.mtu_bytes &&
-	       (wqe->opcode == WEFT_OP_WRITE || wqe->opcode == WEFT_OP_READ) &&
+	       !c->is_peer_gone && c->pace.limit_bps == 0 && c->port->cut_after == UINT64_MAX &&
+	       wqe->length > 0 &&
+	       ((wqe->opcode == WEFT_OP_WRITE && is_short(c, wqe)) ||
+		(wqe->opcode == WEFT_OP_READ && wqe->length <= READ_MAX)) &&
 	       c->port->direct->can_access(c->port->direct->owner, c->path.near_number);
 }
 
 /*
  * A program that posts request after request before it polls is served faster by packets: many
- * are placed for one wake-up of the peer, and this end does not wait for each.
+ * are placed for one wake-up of the peer, and this end does not wait for each. Not so Reads of many
+ * packets, whose bytes are copied once instead of twice.
  */
-static bool is_streaming(struct ib_conn *c)
+static bool is_streaming(struct ib_conn *c, const struct send_wqe *wqe)
 {
 	enum { AHEAD_MAX = 4 };
 	uint32_t polls = c->req.qp->send_cq->polls;
@@ -47,11 +56,12 @@ static bool is_streaming(struct ib_conn *c)
 	if (c->direct_polls != polls)
 		c->direct_ahead = 0;
 	c->direct_polls = polls;
-	return c->direct_ahead++ >= AHEAD_MAX;
+	return c->direct_ahead++ >= AHEAD_MAX && is_short(c, wqe);
 }
 
 /* A peer whose connection is another one by now has to be found out about by packets. */
-static bool access_peer(struct ib_conn *c, const struct send_wqe *wqe, uint8_t *bytes)
+static bool access_peer(struct ib_conn *c, const struct send_wqe *wqe, const struct stretch *part,
+			uint8_t *bytes)
 {
 	struct ib_direct_access a = {
 		.near_number = c->path.near_number,
@@ -61,10 +71,11 @@ static bool access_peer(struct ib_conn *c, const struct send_wqe *wqe, uint8_t *
 		.epoch = c->direct_epoch,
 		.read_tag = c->req.read_tag,
 		.is_write = wqe->opcode == WEFT_OP_WRITE,
-		.addr = wqe->remote_addr,
+		.addr = wqe->remote_addr + part->offset,
 		.tag = wqe->remote_tag,
-		.length = wqe->length,
+		.length = (uint32_t)part->length,
 		.bytes = bytes,
+		.counted = part->offset + part->length == wqe->length ? wqe->length : 0,
 	};
 	bool is_done = c->port->direct->access(c->port->direct->owner, &a);
 
@@ -78,6 +89,7 @@ static bool access_peer(struct ib_conn *c, const struct send_wqe *wqe, uint8_t *
 static bool run_write(struct ib_conn *c, struct send_wqe *wqe)
 {
 	const uint32_t held = c->port->held_count;
+	const struct stretch all = { .length = wqe->length };
 	uint8_t bytes[IBA_PAYLOAD_MAX];
 	struct load load;
 	bool is_gathered;
@@ -85,15 +97,26 @@ static bool run_write(struct ib_conn *c, struct send_wqe *wqe)
 	load_init(&load, bytes, true);
 	is_gathered = request_payload(c, wqe, 0, &load) == WEFT_OK && load.is_copied;
 	port_release(c->port, held);
-	return is_gathered && access_peer(c, wqe, load.copy);
+	return is_gathered && access_peer(c, wqe, &all, load.copy);
 }
 
+/* Through copies that no packet of this batch uses. Bound: the Read's parts. */
 static bool run_read(struct ib_conn *c, struct send_wqe *wqe)
 {
-	uint8_t bytes[IBA_PAYLOAD_MAX];
-	struct stretch sinks = request_stretch(wqe);
+	struct ib_port *port = c->port;
+	const uint32_t used = port->bounced % IB_BOUNCES;
+	const uint64_t most = (uint64_t)(IB_BOUNCES - used) * IBA_PAYLOAD_MAX;
+	uint8_t *bytes = &port->bounce[0][0] + (size_t)used * IBA_PAYLOAD_MAX;
+	struct stretch part = request_stretch(wqe);
 
-	return access_peer(c, wqe, bytes) && place_list(c->req.qp, &sinks, bytes) == WEFT_OK;
+	for (uint64_t left = wqe->length; left > 0;) {
+		part.length = left < most ? left : most;
+		left -= part.length;
+		if (!access_peer(c, wqe, &part, bytes) ||
+		    place_list(c->req.qp, &part, bytes) != WEFT_OK)
+			return false;
+	}
+	return true;
 }
 
 static void end_write(struct ib_conn *c, struct send_wqe *wqe)
@@ -116,7 +139,7 @@ bool direct_issue(struct ib_conn *c, struct send_wqe *wqe)
 {
 	bool is_write = wqe->opcode == WEFT_OP_WRITE;
 
-	if (!c->port->direct || !may_go(c, wqe) || is_streaming(c) ||
+	if (!c->port->direct || c->req.count > 0 || !may_go(c, wqe) || is_streaming(c, wqe) ||
 	    !(is_write ? run_write(c, wqe) : run_read(c, wqe)))
 		return false;
 	c->port->counts.direct++;
@@ -125,6 +148,12 @@ bool direct_issue(struct ib_conn *c, struct send_wqe *wqe)
 	else
 		end_read(c, wqe);
 	return true;
+}
+
+/* The peer answers what is in flight as soon as it would answer the Read. */
+bool direct_awaits(const struct ib_conn *c, const struct send_wqe *wqe)
+{
+	return c->port->direct && c->req.count > 0 && !is_short(c, wqe) && may_go(c, wqe);
 }
 
 /* As the responder counts packets: a Read is a message in, and its response one out. */

@@ -7,6 +7,9 @@
 /* Executes a request without packets, and ends it. False: packets must carry it. */
 bool direct_issue(struct ib_conn *c, struct send_wqe *wqe);
 
+/* Whether a request waits for those in flight, to go direct then. */
+bool direct_awaits(const struct ib_conn *c, const struct send_wqe *wqe);
+
 /* A connection begins, or takes another path: both ends find out anew whether they agree. */
 void direct_begin(struct ib_conn *c);
 

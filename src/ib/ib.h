@@ -210,7 +210,7 @@ struct ib_path *ib_port_near_refused(struct ib_port *port, uint32_t near_number)
 
 /* ---- Access to the memory of a peer on this host -------------------------------------------- */
 
-/* A Write or Read of one packet, to be executed by this end in the memory of the peer. */
+/* A Write of one packet, or a part of a Read, to be executed by this end in the peer's memory. */
 struct ib_direct_access {
 	uint32_t near_number;	  /* of the peer's adapter */
 	uint32_t number, peer_qp; /* the queue pairs of this end and of the peer */
@@ -220,14 +220,15 @@ struct ib_direct_access {
 	bool is_write;
 	uint64_t addr;
 	uint32_t tag, length;
-	uint8_t *bytes; /* to write, or read */
+	uint8_t *bytes;	  /* to write, or read */
+	uint32_t counted; /* bytes of the request, with its last part; 0: more follow */
 };
 
 /* Lets the peer of a queue pair access memory without packets, as far as its packets might. */
 struct ib_direct_grant {
 	uint32_t number, peer_qp, pd, rights;
 	uint32_t psn;	    /* of the first packet of the peer */
-	uint32_t mtu_bytes; /* the longest access */
+	uint32_t mtu_bytes; /* the longest Write */
 	uint32_t epoch;	    /* tells the connection from others of the queue pair; not 0 */
 };
 

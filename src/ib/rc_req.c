@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "ib/conn.h"
+#include "ib/direct.h"
 #include "ib/ee.h"
 #include "ib/pace.h"
 #include "ib/packet.h"
@@ -43,6 +44,8 @@ enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
 	bool is_atomic = wqe_is_read(wqe) && wqe->opcode != WEFT_OP_READ;
 	uint32_t count = is_atomic ? 1 : iba_psn_count(wqe->length, c->path.mtu_bytes);
 
+	if (direct_awaits(c, wqe))
+		return ISSUE_NO_ROOM;
 	/* What is on its way must be told from what was, by numbers that wrap. */
 	if (q->count > 0 && iba_psn_distance(q->psn_una, q->psn_next) + count > IB_PSNS_MAX)
 		return ISSUE_NO_ROOM;

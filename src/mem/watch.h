@@ -49,6 +49,8 @@ enum { MEM_PEERS_MAX = 256 };
 struct mem_peers {
 	atomic_uint *unmapped; /* as that of the watch, for them to read */
 	struct mem_peer *each; /* MEM_PEERS_MAX */
+	/* Whether the process of each[index] has ended, its mark set. Any thread may ask. */
+	bool (*has_ended)(const struct mem_peers *peers, uint32_t index);
 };
 
 /* A region begins, or a mapping: what was unmapped before is of no interest to it. */

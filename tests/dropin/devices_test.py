@@ -106,7 +106,8 @@ def test_devices_are_as_fast_as_their_links(_folder):
         elif words[:1] in (["active_width:"], ["active_speed:"]):
             speeds.setdefault(device, []).append(" ".join(words[1:]))
     expect_equal("veth, of 10 Gb/s", speeds.get("iw_weft0"), ["1X (1)", "10.0 Gbps (8)"])
-    expect_equal("loopback, which has no speed", speeds.get("iw_lo"), ["1X (1)", "2.5 Gbps (1)"])
+    expect_equal("loopback, as fast as memory", speeds.get("iw_lo"), ["4X (2)", "25.0 Gbps (32)"])
+    expect_equal("the same of RoCE", speeds.get("roce_lo"), ["4X (2)", "25.0 Gbps (32)"])
 
 
 BIND = r"""

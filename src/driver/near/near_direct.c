@@ -36,14 +36,14 @@ static bool is_granted(const struct near_board *b, struct ib_direct_access *a, u
 		return false;
 	a->epoch = g->epoch;
 	*pd = g->pd;
-	return (g->rights & right) && a->length <= g->mtu_bytes &&
+	return (g->rights & right) && (!a->is_write || a->length <= g->mtu_bytes) &&
 	       (a->read_tag == 0 || mem_published_find(b->regions, weft_tag_index(a->read_tag)));
 }
 
 static void count_access(struct near_tally *t, const struct ib_direct_access *a)
 {
 	atomic_fetch_add_explicit(a->is_write ? &t->writes : &t->reads, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(a->is_write ? &t->written_bytes : &t->read_bytes, a->length,
+	atomic_fetch_add_explicit(a->is_write ? &t->written_bytes : &t->read_bytes, a->counted,
 				  memory_order_relaxed);
 }
 
@@ -66,7 +66,7 @@ static int access_marked(const struct near_seen *s, struct ib_direct_access *a)
 	    mem_published_check(b->regions, (enum weft_policy)b->policy, &access, &addr) != WEFT_OK)
 		return EACCES;
 	error = near_seen_move(s, addr, a->bytes, a->length, a->is_write);
-	if (error == 0)
+	if (error == 0 && a->counted > 0)
 		count_access(&s->marks->tallies[grant_index(a->peer_qp)], a);
 	return error;
 }
@@ -96,14 +96,22 @@ bool near_access(struct near *n, struct ib_direct_access *a)
 
 /* ---- Memory of ours ------------------------------------------------------------------------- */
 
-/* Whether the process of that adapter has ended. */
-static bool has_ended(const struct near_in *i)
+/* Whether the process at the other end of a connection has ended. */
+static bool has_ended(int fd)
 {
-	struct pollfd p = { .fd = i->watch.fd };
+	struct pollfd p = { .fd = fd };
 	const struct timespec now = { 0 };
 
-	return i->watch.fd < 0 || (syscall(SYS_ppoll, &p, 1L, &now, NULL, 0L) == 1 &&
-				   (p.revents & (POLLHUP | POLLERR)));
+	return fd < 0 || (syscall(SYS_ppoll, &p, 1L, &now, NULL, 0L) == 1 &&
+			  (p.revents & (POLLHUP | POLLERR | POLLNVAL)));
+}
+
+/* The thread that has the adapter's lock may close the connection meanwhile: it has ended then. */
+static bool peer_has_ended(const struct mem_peers *peers, uint32_t index)
+{
+	const struct near *n = CONTAINER_OF(peers, struct near, peers);
+
+	return index > NEAR_SLOTS_MAX || has_ended(atomic_load(&n->connections[index]) - 1);
 }
 
 /*
@@ -120,7 +128,7 @@ static void await_in(const struct near_in *i)
 	if (!atomic_load(is_accessing))
 		return;
 	end_ns = clock_ns() + access_wait_ns;
-	while (atomic_load(is_accessing) && !has_ended(i) && clock_ns() < end_ns)
+	while (atomic_load(is_accessing) && !has_ended(i->watch.fd) && clock_ns() < end_ns)
 		wait_a_little(&rounds);
 }
 
@@ -141,7 +149,8 @@ void near_direct_open(struct near *n)
 					       .await = await_all,
 					       .owner = n };
 	n->peers = (struct mem_peers){ .unmapped = &n->shown.board->unmapped,
-				       .each = n->shown.marks->peers };
+				       .each = n->shown.marks->peers,
+				       .has_ended = peer_has_ended };
 	mem_table_publish(n->config.mem, &n->publisher);
 	notice_set_peers(n->config.mem->watch, &n->peers);
 }
@@ -172,10 +181,22 @@ static bool has_slot(const struct near *n, uint8_t adapter_slot)
 }
 
 /* A process that had the slot before may have died with its mark set. */
-void near_in_begins(struct near *n, uint8_t adapter_slot)
+void near_in_begins(struct near_in *i)
 {
+	struct near *n = i->near;
+
+	atomic_store(&n->connections[i->adapter_slot], i->watch.fd + 1);
 	if (n->shown.board)
-		atomic_store(&n->shown.marks->peers[adapter_slot].is_accessing, 0);
+		atomic_store(&n->shown.marks->peers[i->adapter_slot].is_accessing, 0);
+}
+
+/* Unless a process that has the slot now has connected. */
+void near_in_ends(struct near_in *i)
+{
+	int connection = i->watch.fd + 1;
+
+	(void)atomic_compare_exchange_strong(&i->near->connections[i->adapter_slot], &connection,
+					     0);
 }
 
 /* The process may have died while it accessed memory; another one may have its slot by now. */

@@ -25,6 +25,7 @@ void near_in_close(struct near_in *i)
 		n->from = NULL;
 		n->taking = 0;
 	}
+	near_in_ends(i);
 	near_watch_close(n, &i->watch);
 	ring_unmap(&i->ring);
 	list_remove(&i->link);
@@ -64,7 +65,7 @@ static bool offer_take(struct near_in *i, const struct near_message *m)
 	}
 	i->adapter_id = m->adapter_id;
 	i->adapter_slot = m->adapter_slot;
-	near_in_begins(i->near, i->adapter_slot);
+	near_in_begins(i);
 	say_taken(i);
 	return true;
 }
@@ -79,6 +80,7 @@ static bool message_handle(struct near_in *i, const struct near_message *m)
 	near_message_done(m);
 	if (i->ring.head) {
 		i->has_ended = true;
+		near_in_ends(i);
 		near_watch_close(i->near, &i->watch);
 	} else {
 		refuse(i);

@@ -88,6 +88,8 @@ struct near {
 	struct near_shown shown;
 	struct mem_publisher publisher;
 	struct mem_peers peers;
+	/* By slot, of adapters that send to us: the descriptor + 1, or 0. Any thread reads it. */
+	atomic_int connections[NEAR_SLOTS_MAX + 1];
 	/* Of near_begin(); NULL: the packet will be lost. */
 	struct near_out *to;
 	uint8_t spare[IBA_PACKET_MAX];
@@ -111,8 +113,12 @@ void near_direct_open(struct near *n);
 void near_direct_close(struct near *n);
 void near_direct_abandon(struct near *n);
 
-/* A connection from that adapter begins, which marks nothing before it is taken; has ended. */
-void near_in_begins(struct near *n, uint8_t adapter_slot);
+/*
+ * A connection from that adapter begins, which marks nothing before it is taken; it is about to be
+ * closed; nothing of it is left.
+ */
+void near_in_begins(struct near_in *i);
+void near_in_ends(struct near_in *i);
 void near_in_ended(struct near *n, uint8_t adapter_slot);
 
 /* The kind of the message that ended it: REFUSED, LEFT, or else CLOSED. */

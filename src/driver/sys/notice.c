@@ -203,7 +203,8 @@ static void await_peers(const struct mem_peers *peers, uint64_t end_ns)
 	uint32_t rounds = 0;
 
 	for (uint32_t i = 0; i < MEM_PEERS_MAX; i++) {
-		while (atomic_load(&peers->each[i].is_accessing) && clock_ns() < end_ns)
+		while (atomic_load(&peers->each[i].is_accessing) && !peers->has_ended(peers, i) &&
+		       clock_ns() < end_ns)
 			wait_a_little(&rounds);
 	}
 }

@@ -112,6 +112,131 @@ TEST(test_near_direct_writes_and_reads_are_counted_by_both_ends)
 	ends_close(&a, &b);
 }
 
+/* ---- Reads of many packets ------------------------------------------------------------------ */
+
+enum { LONG_BYTES = 1024 * 1024, LONG_MEMORY = LONG_BYTES + 64 };
+
+/* Memory of both ends for a Read that is a byte too long. */
+static void long_ends_open(struct end *a, struct end *b)
+{
+	a->adapter = roce_adapter_open();
+	node_open_sized(a->adapter, &a->node, LONG_MEMORY);
+	b->adapter = roce_adapter_open();
+	node_open_sized(b->adapter, &b->node, LONG_MEMORY);
+	roce_start_both(a->node.qp, b->node.qp);
+	for (uint32_t i = 0; i <= LONG_BYTES; i++)
+		b->node.memory[i] = (uint8_t)(i * 7 + i / 251);
+}
+
+/* True: without packets. */
+static bool long_ask(struct end *a, const struct end *b, enum weft_opcode opcode, uint32_t length)
+{
+	const struct weft_sge s = node_seg(&a->node, 0, length);
+	struct weft_send_wr wr = node_wr(opcode, 1, &s, &b->node);
+	uint64_t before = counts_of(a).direct;
+
+	REQUIRE(node_post(&a->node, &wr));
+	MUST_EQ(node_next(a->node.cq).status, WEFT_SUCCESS);
+	return counts_of(a).direct == before + 1;
+}
+
+TEST(test_near_direct_read_of_many_packets)
+{
+	struct weft_roce_counts before, after;
+	struct end a, b;
+
+	DIRECT_OR_SKIP();
+	long_ends_open(&a, &b);
+	REQUIRE(!long_ask(&a, &b, WEFT_OP_READ, 8)); /* the first goes by packets */
+	before = counts_of(&b);
+	EXPECT(long_ask(&a, &b, WEFT_OP_READ, 200 * 1000));
+	EXPECT_MEM(a.node.memory, b.node.memory, 200 * 1000);
+	EXPECT(long_ask(&a, &b, WEFT_OP_READ, LONG_BYTES));
+	EXPECT_MEM(a.node.memory, b.node.memory, LONG_BYTES);
+	after = counts_of(&b);
+	EXPECT_EQ(after.direct - before.direct, 2);
+	EXPECT_EQ(after.messages_out - before.messages_out, 2);
+	EXPECT_EQ(after.payload_out - before.payload_out, 200 * 1000 + LONG_BYTES);
+	/* Longer ones, and Writes, would keep the adapter from all else. */
+	EXPECT(!long_ask(&a, &b, WEFT_OP_READ, LONG_BYTES + 1));
+	EXPECT_MEM(a.node.memory, b.node.memory, LONG_BYTES + 1);
+	EXPECT(!long_ask(&a, &b, WEFT_OP_WRITE, 200 * 1000));
+	ends_close(&a, &b);
+}
+
+/* The last part is beyond the region: the packets refuse all of it. */
+TEST(test_near_direct_read_of_many_packets_is_checked_to_its_end)
+{
+	struct weft_completion c;
+	struct weft_send_wr wr;
+	struct weft_sge s;
+	struct end a, b;
+
+	DIRECT_OR_SKIP();
+	long_ends_open(&a, &b);
+	REQUIRE(!long_ask(&a, &b, WEFT_OP_READ, 8));
+	s = node_seg(&a.node, 0, 200 * 1000);
+	wr = node_wr(WEFT_OP_READ, 1, &s, &b.node);
+	wr.remote_addr += LONG_BYTES - 100 * 1000;
+	REQUIRE(node_post(&a.node, &wr));
+	c = node_next(a.node.cq);
+	EXPECT_EQ(c.status, WEFT_ERR_REMOTE_ACCESS);
+	EXPECT_EQ(counts_of(&a).direct, 0);
+	EXPECT_EQ(counts_of(&b).direct, 0);
+	ends_close(&a, &b);
+}
+
+/* Requests that are posted without a poll go direct as well, if they are so long. */
+TEST(test_near_direct_reads_of_many_packets_need_no_polls)
+{
+	enum { READS = 16, BYTES_EACH = 64 * 1024 };
+	struct end a, b;
+
+	DIRECT_OR_SKIP();
+	long_ends_open(&a, &b);
+	REQUIRE(!long_ask(&a, &b, WEFT_OP_READ, 8));
+	for (int i = 0; i < READS; i++) {
+		const struct weft_sge s = node_seg(&a.node, 0, BYTES_EACH);
+		struct weft_send_wr wr = node_wr(WEFT_OP_READ, 1, &s, &b.node);
+
+		REQUIRE(node_post(&a.node, &wr));
+	}
+	for (int i = 0; i < READS; i++)
+		MUST_EQ(node_next(a.node.cq).status, WEFT_SUCCESS);
+	EXPECT_EQ(counts_of(&a).direct, READS);
+	ends_close(&a, &b);
+}
+
+/* It waits for the Write before it, of which it must read the bytes. */
+TEST(test_near_direct_read_of_many_packets_waits_for_what_is_in_flight)
+{
+	enum { ROUNDS_HERE = 8 };
+	struct weft_send_wr wrs[2];
+	struct weft_sge sges[2];
+	struct end a, b;
+
+	DIRECT_OR_SKIP();
+	long_ends_open(&a, &b);
+	REQUIRE(!long_ask(&a, &b, WEFT_OP_READ, 8));
+	sges[0] = node_seg(&a.node, 0, 200 * 1000);
+	sges[1] = node_seg(&a.node, 500 * 1000, 200 * 1000);
+	for (int i = 0; i < ROUNDS_HERE; i++) {
+		memset(a.node.memory, i + 1, 200 * 1000);
+		wrs[0] = node_wr(WEFT_OP_WRITE, 1, &sges[0], &b.node);
+		wrs[1] = node_wr(WEFT_OP_READ, 2, &sges[1], &b.node);
+		MUST(weft_qp_post_send(a.node.qp, wrs, 2, NULL));
+		for (uint64_t id = 1; id <= 2; id++) {
+			struct weft_completion c = node_next(a.node.cq);
+
+			EXPECT_EQ(c.status, WEFT_SUCCESS);
+			EXPECT_EQ(c.id, id);
+		}
+		EXPECT_MEM(a.node.memory + 500 * 1000, a.node.memory, 200 * 1000);
+	}
+	EXPECT_EQ(counts_of(&a).direct, ROUNDS_HERE);
+	ends_close(&a, &b);
+}
+
 /* ---- A target that does not run ------------------------------------------------------------- */
 
 struct stopped {

@@ -31,6 +31,19 @@ TEST(test_other_output_ucx_takes_the_overall_numbers)
 	EXPECT_EQ(r.messages_per_s, 210526);
 }
 
+TEST(test_other_output_mpi_takes_the_line_of_the_program)
+{
+	struct other_result r = { 1, 1 };
+
+	EXPECT(other_output_mpi("[vm:1] a remark of mpirun\nmpi_pair: 1533.5 326051.2\n", &r));
+	EXPECT(r.latency_ns > 1533.4 && r.latency_ns < 1533.6);
+	EXPECT(r.messages_per_s > 326051.1 && r.messages_per_s < 326051.3);
+	EXPECT(other_output_mpi("mpi_pair: 0.0 2568.0\n", &r));
+	EXPECT(r.latency_ns == 0 && r.messages_per_s == 2568);
+	EXPECT(!other_output_mpi("PML ucx cannot be selected\nmpi_pair: 0.0 0.0\n", &r));
+	EXPECT_EQ(r.messages_per_s, 2568);
+}
+
 TEST(test_other_output_ucx_says_whether_it_has_mpi)
 {
 	EXPECT(other_output_ucx_has_mpi(
