@@ -146,6 +146,7 @@ static void conn_free(struct ib_conn *c)
 {
 	free(c->req.sent);
 	rc_holes_return(&c->req);
+	rc_early_drop(c);
 	free(c->resp.res);
 	free(c->resp.again);
 	free(c);
@@ -528,6 +529,7 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	if (qp->service == WEFT_RD)
 		rd_down(c);
 	rc_resp_touch(c);
+	rc_early_drop(c);
 	group_leave_all(c);
 	list_remove(&c->raw_link);
 	list_remove(&qp->sender_link);

@@ -50,6 +50,7 @@ enum { IB_PKEYS_MAX = 16 };
 struct ib_port_config {
 	struct adapter *adapter;
 	uint16_t p_keys[IB_PKEYS_MAX]; /* all 0: only the default P_Key */
+	bool is_dropping_early;	       /* RC: keeps no requests that come before a lost one */
 };
 
 /* NULL: out of memory. It has room for as many connections as the adapter has queue pairs. */
@@ -283,6 +284,7 @@ struct ib_counts {
 	uint64_t again;	  /* of packets_out: retransmitted requests */
 	uint64_t naks_in, naks_out, rnrs_in, rnrs_out;
 	uint64_t duplicates; /* requests that had been executed before */
+	uint64_t early;	     /* requests that were kept until a lost one came */
 	uint64_t timeouts;
 	uint64_t bounced;		  /* packets whose payload had to be copied */
 	uint64_t marked;		  /* of packets_in: with ECN CE */

@@ -49,10 +49,12 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 		port->p_keys[0] = IBA_PKEY_DEFAULT;
 	port->conns = calloc(max, sizeof(struct ib_conn *));
 	port->hole_lists = calloc(IB_HOLE_LISTS, sizeof(*port->hole_lists));
-	if (!port->conns || !port->hole_lists ||
+	if (!early_pool_init(&port->early, config->is_dropping_early ? 0 : IB_EARLY_PACKETS) ||
+	    !port->conns || !port->hole_lists ||
 	    timer_queue_init(&port->timers, max + EES_MAX) < 0 ||
 	    timer_queue_init(&port->wakes, max) < 0) {
 		timer_queue_fini(&port->timers);
+		early_pool_fini(&port->early);
 		free(port->hole_lists);
 		free(port->conns);
 		free(port);
@@ -66,6 +68,7 @@ void ib_port_destroy(struct ib_port *port)
 	CHECK(port->conns_used == 0);
 	timer_queue_fini(&port->timers);
 	timer_queue_fini(&port->wakes);
+	early_pool_fini(&port->early);
 	free(port->hole_lists);
 	free(port->conns);
 	free(port);
@@ -290,6 +293,8 @@ static void note_established(struct ib_conn *c)
 	struct weft_qp *qp = c->qp;
 
 	if (!qp || qp->state != WEFT_QPS_RTR || c->is_established || !qp_is_connected_service(qp))
+		return;
+	if (c->resp.early && c->resp.psn == c->resp.psn_first) /* nothing was taken yet */
 		return;
 	c->is_established = true;
 	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_ESTABLISHED, WEFT_OK);

@@ -10,6 +10,7 @@
  *	message.c   an incoming Send or Write: every check, placement, delivery
  *	rc_req.c    RC requester: requests -> packets                           (requester.h)
  *	rc_comp.c   RC completer: responses and acknowledgements of the peer    (requester.h)
+ *	rc_early.c  requests of the peer that came before a lost one
  *	rc_holes.c  missing Read responses
  *	rc_near.c   which PSNs a genuine peer can be at
  *	direct.c    Writes and Reads in the memory of a peer on this host
@@ -28,6 +29,7 @@
 #pragma once
 
 #include "ib/gsi.h"
+#include "ib/rc_early.h"
 
 struct hole_list;
 struct requester;
@@ -55,8 +57,9 @@ struct ib_port {
 	struct hole_list *hole_lists; /* IB_HOLE_LISTS */
 	struct hole_list *hole_lists_free;
 	uint32_t hole_lists_fresh; /* index of the first that was never used */
-	struct list raws;	   /* connections of raw datagrams */
-	struct list ees_ended;	   /* failed end-to-end contexts, to report to the owner */
+	struct early_pool early;
+	struct list raws;      /* connections of raw datagrams */
+	struct list ees_ended; /* failed end-to-end contexts, to report to the owner */
 	uint32_t near_numbers[IB_ADAPTER_SLOTS]; /* of datagrams, by the receiver's slot */
 	struct ib_counts counts;
 	uint64_t drops[WEFT_REASON_COUNT]; /* of counts.dropped */

@@ -134,20 +134,19 @@ static void take_credits(struct ib_conn *c, const struct iba_packet *p)
 
 /* ---- ACK and NAK ---------------------------------------------------------------------------- */
 
-/*
- * The acknowledgement of a probe and no more: what went behind it had not arrived, or came too
- * early and the NAK was lost, so all of it goes again (as RFC 5682 section 2.1 step 2a). If it is
- * one of the packet as it was sent first, that costs what is on its way, once.
- */
 static void take_ack(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	struct requester *q = &c->req;
-	bool is_of_probe = q->probed == PROBED_PACKET && p->psn == q->probe_psn;
+	bool is_of_probe = q->probed == PROBED_PACKET && !iba_psn_is_before(p->psn, q->probe_psn);
+	bool is_alone = p->psn == q->probe_psn, was_lost = q->is_repairing;
+	bool is_ahead = q->is_missed && rc_retry_is_ahead(q, p->psn);
 
 	(void)carried_out(c, now_ns, iba_psn_add(p->psn, 1));
 	take_credits(c, p);
-	if (is_of_probe && q->hole_count == 0 && q->psn_una != q->psn_sent)
-		rc_retry_go_back(c, now_ns, q->psn_una);
+	if (is_of_probe)
+		rc_retry_probed(c, now_ns, is_alone, was_lost);
+	else if (is_ahead)
+		rc_retry_kept(c, now_ns);
 }
 
 /* Whether the number is of the oldest request; if not, an answer before it was lost. */

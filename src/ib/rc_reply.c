@@ -314,7 +314,7 @@ bool rc_is_silent(const struct ib_conn *c)
 	const struct requester *q = &c->req;
 	const struct responder *r = &c->resp;
 
-	return q->at == q->count && !q->is_probe_due && q->rnr != RNR_ASK_DUE &&
+	return q->at == q->count && !q->is_probe_due && !q->is_filling && q->rnr != RNR_ASK_DUE &&
 	       q->hole_count == 0 && !responder_is_answering(r) && !r->is_nak_due && !r->is_ack_due;
 }
 

@@ -18,9 +18,12 @@
 #include "ib/packet.h"
 #include "ib/port.h"
 #include "ib/rc.h"
+#include "ib/rc_early.h"
 #include "ib/rc_holes.h"
 #include "ib/rc_retry.h"
 #include "wire/iba_psn.h"
+
+enum { FILL_ACKS = 8 };
 
 uint32_t rc_req_find(const struct requester *q, uint32_t psn)
 {
@@ -173,19 +176,49 @@ static bool is_beyond_reads(const struct ib_conn *c)
 	return wqe && wqe_is_read(wqe) && q->read_psns >= answers_placed(c) + c->window;
 }
 
+/*
+ * What the peer keeps behind a lost packet is not in flight any more: while that packet is sent
+ * again, the window is wider.
+ */
+static bool is_beyond_window(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+	uint32_t out = iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns;
+
+	return out >= c->window &&
+	       (!q->is_repairing || !q->is_keeping || out >= 2 * c->window || out >= IB_EARLY_MAX);
+}
+
+/* The next request, or what is to be sent again of it by going back. */
+static bool can_go_on(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+
+	if (q->at == q->count || requester_is_waiting(q) ||
+	    (q->is_absent && q->psn_send == q->absent_psn))
+		return false;
+	if (is_beyond_window(c) || is_beyond_reads(c))
+		return false;
+	return has_credit(c);
+}
+
+/* A packet that may have been lost, among others of which the oldest was. */
+static bool can_fill(const struct requester *q)
+{
+	uint32_t out = iba_psn_distance(q->psn_una, q->psn_sent);
+
+	return q->is_filling && q->count > 0 && !requester_is_waiting(q) &&
+	       iba_psn_is_within(q->fill_psn, q->psn_una, out) &&
+	       iba_psn_is_before(q->fill_psn, q->fill_end);
+}
+
 bool rc_req_can_send(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
 
 	if (q->count > 0 && (q->is_probe_due || q->rnr == RNR_ASK_DUE || rc_holes_due(q)))
 		return true;
-	if (q->at == q->count || requester_is_waiting(q) ||
-	    (q->is_absent && q->psn_send == q->absent_psn))
-		return false;
-	if (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns >= c->window ||
-	    is_beyond_reads(c))
-		return false;
-	return has_credit(c);
+	return can_go_on(c) || can_fill(q);
 }
 
 bool rc_req_needs_receive(const struct ib_conn *c)
@@ -339,6 +372,35 @@ static void ask_for_ack(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p
 	q->timed_ns = now_ns;
 }
 
+/*
+ * A packet of a Send or Write that was sent before. An acknowledgement is asked for now and then,
+ * as the peer may have had all but a few of these.
+ */
+static bool fill_next(struct ib_conn *c, struct ib_out *out)
+{
+	struct requester *q = &c->req;
+	uint32_t n = rc_req_find(q, q->fill_psn), i;
+	struct send_wqe *wqe = n < q->count ? rc_req_wqe(c, rc_req_at(q, n)) : NULL;
+	struct iba_packet p = { .psn = q->fill_psn };
+	struct load load;
+
+	q->is_filling = false; /* unless it can be had; else it goes when it is the oldest */
+	if (!wqe || wqe_is_read(wqe))
+		return false;
+	i = iba_psn_distance(rc_req_at(q, n)->psn, q->fill_psn);
+	load.count = load.bytes = 0;
+	request_packet(c, wqe, i, &p);
+	load_init_in(&load, out, p.opcode);
+	if (payload_of(c, wqe, &p, i, &load) != WEFT_OK)
+		return false;
+	q->is_filling = true;
+	q->fill_psn = iba_psn_add(q->fill_psn, 1);
+	p.is_ack_requested = q->fill_psn % FILL_ACKS == 0 || q->fill_psn == q->fill_end;
+	count_again(c);
+	packet_make(c, &p, &load, out);
+	return true;
+}
+
 /* Of the oldest request what is missing: packets of it, and payload. */
 static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, struct load *load,
 				      struct ib_out *out)
@@ -405,6 +467,8 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		return false;
 	}
 	q->is_probe_due = q->is_timed = false;
+	if (q->probed != PROBED_PACKET || q->probe_psn != q->psn_una)
+		q->probe_high = q->psn_sent;
 	/* No ACK answers a Read. */
 	requester_move_probed(q, iba_form(p.opcode)->kind == IBA_KIND_READ ? PROBED_READ
 									   : PROBED_PACKET);
@@ -499,11 +563,14 @@ bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		ask_for_credits(c, out);
 		return true;
 	}
-	if (!c->req.is_probe_due)
-		return request_next(c, now_ns, out);
-	if (probe_next(c, now_ns, out))
-		return true;
-	return rc_req_can_send(c) && request_next(c, now_ns, out);
+	if (c->req.is_probe_due) {
+		if (probe_next(c, now_ns, out))
+			return true;
+		return can_go_on(c) && request_next(c, now_ns, out);
+	}
+	if (c->req.is_filling && !can_go_on(c))
+		return fill_next(c, out);
+	return request_next(c, now_ns, out);
 }
 
 /* ---- Ends ----------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "ib/message.h"
 #include "ib/port.h"
 #include "ib/rc.h"
+#include "ib/rc_early.h"
 #include "ib/rc_near.h"
 #include "ib/requester.h"
 #include "wire/iba_aeth.h"
@@ -24,7 +25,7 @@ static void acknowledge(struct ib_conn *c)
 	conn_ready(c);
 }
 
-/* Until the expected packet comes nothing else is looked at (IBA 9.7.5.2.8). */
+/* Until the expected packet comes nothing else is executed (IBA 9.7.5.2.8). */
 static void nak(struct ib_conn *c, uint8_t syndrome)
 {
 	struct responder *r = &c->resp;
@@ -411,28 +412,16 @@ static enum weft_reason take_after_end(struct ib_conn *c, const struct iba_packe
 	return WEFT_OK;
 }
 
-enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
+/* IBA 9.7.4.1: the next one in order. */
+static void take_expected(struct ib_conn *c, const struct iba_packet *p)
 {
 	struct responder *r = &c->resp;
-	int32_t ahead = iba_psn_diff(p->psn, r->psn);
-	uint8_t kind = iba_form(p->opcode)->kind;
 
-	if (c->has_final || (!r->qp && !c->is_ee))
-		return take_after_end(c, p);
-	if (ahead < 0)
-		return take_duplicate(c, p);
-	if (ahead > 0) {
-		if (rc_near_early(r, now_ns, p->psn))
-			take_early(c, p);
-		return WEFT_R_IB_PSN;
-	}
-	if (r->refusal != WEFT_OK)
-		return r->refusal;
 	r->is_deaf = false;
 	r->is_nak_due = false;
 	r->is_sink_absent = false;
 	rc_resp_touch(c);
-	switch (kind) {
+	switch (iba_form(p->opcode)->kind) {
 	case IBA_KIND_SEND:
 	case IBA_KIND_WRITE:
 		take_message(c, p);
@@ -447,6 +436,52 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 	default: /* not served: FLUSH, ATOMIC WRITE */
 		rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_IB_OPCODE);
 	}
+}
+
+/*
+ * What was lost has come: the packets behind it follow, up to the next that is missing. A peer that
+ * must wait or has failed sends them again.
+ */
+static void take_kept(struct ib_conn *c)
+{
+	struct responder *r = &c->resp;
+
+	/* Bound: those that are kept. */
+	while (r->early && !r->is_sink_absent) {
+		struct early_packet *e;
+
+		if (r->is_deaf || r->refusal != WEFT_OK) {
+			rc_early_drop(c);
+			return;
+		}
+		e = rc_early_take(c);
+		if (!e)
+			return;
+		take_expected(c, &e->p);
+		rc_early_free(c->port, e);
+	}
+}
+
+enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
+{
+	struct responder *r = &c->resp;
+	int32_t ahead = iba_psn_diff(p->psn, r->psn);
+
+	if (c->has_final || (!r->qp && !c->is_ee))
+		return take_after_end(c, p);
+	if (ahead < 0)
+		return take_duplicate(c, p);
+	if (ahead > 0) {
+		if (!rc_near_early(r, now_ns, p->psn))
+			return WEFT_R_IB_PSN;
+		take_early(c, p);
+		return rc_early_keep(c, p) ? WEFT_OK : WEFT_R_IB_PSN;
+	}
+	if (r->refusal != WEFT_OK)
+		return r->refusal;
+	take_expected(c, p);
+	if (r->early)
+		take_kept(c);
 	return WEFT_OK;
 }
 

@@ -29,7 +29,9 @@ enum {
 	PROBE_SHARE = 64,
 	SRTT_SHARE = 8, /* RFC 6298 section 2.3: alpha is 1/8, beta 1/4, K 4 */
 	RTTVAR_SHARE = 4,
-	RTTVAR_TIMES = 4
+	RTTVAR_TIMES = 4,
+	REPAIR_SHARE = 4, /* of a round trip that the answer to a repair may be late */
+	ALONES_MAX = 3
 };
 
 /* Less is nothing to a scheduler. */
@@ -172,9 +174,11 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 		take_round_trip(q, now_ns);
 	if (requester_is_waiting(q))
 		requester_move(q, RNR_NONE);
-	q->is_probe_due = false;
+	q->is_probe_due = q->is_repairing = false;
 	if (q->probed == PROBED_PACKET)
 		requester_move_probed(q, PROBED_NONE);
+	if (q->is_filling && !iba_psn_is_before(q->psn_una, q->fill_end))
+		q->is_filling = false;
 	rc_retry_alive(c, now_ns);
 	q->probe_ns = probe_first(c);
 	if (q->psn_sent == q->psn_una)
@@ -211,7 +215,7 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
 
 	seek(c, psn);
 	q->unasked = 0;
-	q->is_timed = q->is_probe_due = false;
+	q->is_timed = q->is_probe_due = q->is_repairing = q->is_filling = false;
 	requester_move_probed(q, PROBED_NONE);
 	q->back_psn = psn;
 	q->back_ns = now_ns;
@@ -290,6 +294,108 @@ static uint64_t quiet_until(const struct ib_conn *c)
 	return q->back_ns + (q->srtt_ns > 0 ? q->srtt_ns : rtt_ns) / 2;
 }
 
+/* ---- Repairs -------------------------------------------------------------------------------- */
+
+/*
+ * A peer that keeps what comes early, as ours does (rc_early.c), needs the lost packet alone. That
+ * it is one shows when it first lost a packet and all goes again: it acknowledges more than it was
+ * sent again. No other peer is treated otherwise than by going back.
+ *
+ *	sent      |1|2|3|4|5|6|          |2|7|8|
+ *	arrived       |1| x |3|4|5|6|        |2|7|8|
+ *	answers             NAK 2            ACK 6 ...
+ */
+
+bool rc_retry_is_ahead(const struct requester *q, uint32_t psn)
+{
+	return q->psn_send != q->psn_sent && q->psn_una == q->back_psn &&
+	       !iba_psn_is_before(psn, q->psn_send);
+}
+
+/*
+ * Nothing is lost by shared memory. Reads are not kept, as rc_early.c says. Without a timeout it
+ * would not be noticed that the repair was lost, too.
+ */
+static bool can_repair(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+
+	return q->is_keeping && c->path.near_number == 0 && conn_can_wait(c) && q->count > 0 &&
+	       c->timeout_ns != UINT64_MAX && q->hole_count == 0 && q->qp->sq.reads == 0;
+}
+
+/* The oldest packet goes again, alone; and once more soon, if the repair is lost, too. */
+static void repair(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	q->is_probe_due = q->is_repairing = true;
+	q->back_psn = q->psn_una;
+	q->back_ns = now_ns;
+	q->probe_ns = probe_first(c);
+	if (q->srtt_ns > 0)
+		q->probe_ns = least(q->probe_ns, q->srtt_ns + most(q->srtt_ns / REPAIR_SHARE,
+								   RTTVAR_TIMES * q->rttvar_ns));
+	wait_for_answer(c, now_ns, q->probe_ns);
+	conn_ready(c);
+}
+
+/*
+ * All before probe_high has arrived, or was lost, and more than one was. A round trip for each of
+ * these is long: where nothing new may be sent, the packets behind the oldest go again, too.
+ */
+static void fill_begin(struct requester *q)
+{
+	uint32_t next = iba_psn_add(q->psn_una, 1);
+
+	if (!q->is_filling || iba_psn_is_before(q->fill_psn, next))
+		q->fill_psn = next;
+	q->fill_end = q->probe_high;
+	q->is_filling = true;
+}
+
+/* The peer has what was to go again, but for the oldest, which was lost, too. */
+void rc_retry_kept(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	q->is_keeping = true;
+	q->alones = 0;
+	if (!can_repair(c))
+		return;
+	seek(c, q->psn_sent);
+	if (q->psn_una != q->psn_sent)
+		repair(c, now_ns);
+}
+
+/*
+ * Alone: what went behind it had not arrived, or was dropped as too early, so all of it goes again
+ * (as RFC 5682 section 2.1 step 2a). If it is one of the packet as it was sent first, that costs
+ * what is on its way, once. A peer that keeps what comes early misses the next one, too; but if
+ * that happens often, it keeps nothing any more, or has lost many in a row.
+ *
+ * Not alone, but not with all that was sent before it: the next one was lost, too (RFC 6582 section
+ * 3.2, a partial acknowledgement).
+ */
+void rc_retry_probed(struct ib_conn *c, uint64_t now_ns, bool is_alone, bool was_lost)
+{
+	struct requester *q = &c->req;
+	bool has_more = iba_psn_is_before(q->psn_una, q->probe_high);
+
+	if (!is_alone)
+		q->alones = 0;
+	else if (was_lost && has_more && ++q->alones >= ALONES_MAX)
+		q->is_keeping = false;
+	if (!has_more || q->hole_count > 0)
+		return;
+	if (was_lost && can_repair(c) && q->psn_send == q->psn_sent) {
+		fill_begin(q);
+		repair(c, now_ns);
+	} else if (is_alone) {
+		rc_retry_go_back(c, now_ns, q->psn_una);
+	}
+}
+
 /*
  * While what was lost is on its way again, what had been sent before still makes the peer complain.
  * One that misses another packet has had this one: that is a loss of its own. A complaint that may
@@ -307,7 +413,7 @@ void rc_retry_lost(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
 	if (requester_is_waiting(q))
 		return;
 	if (psn == q->back_psn && now_ns < quiet_until(c)) {
-		if (quiet_until(c) < q->deadline_ns)
+		if (quiet_until(c) < q->deadline_ns && !q->is_repairing)
 			conn_deadline(c, quiet_until(c));
 		return;
 	}
@@ -318,7 +424,10 @@ void rc_retry_lost(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
 	if (c->timeout_ns == UINT64_MAX && now_ns - q->missed_ns >= complaint_ns &&
 	    !retry_or_end(c))
 		return;
-	rc_retry_go_back(c, now_ns, psn);
+	if (can_repair(c) && psn == q->psn_una)
+		repair(c, now_ns);
+	else
+		rc_retry_go_back(c, now_ns, psn);
 }
 
 /* IBA 9.7.5.2.8 and 9.9.2.4.2; receiver_wait_ns is the consumer's own measure. */

@@ -11,11 +11,24 @@ void requester_move_probed(struct requester *q, enum probed to);
 /* Resends everything from this packet on. */
 void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
 
-/* The same after a NAK of the peer for this packet; limited by the retries. */
+/*
+ * After a NAK of the peer for this packet: resends it alone if the peer keeps those behind it, else
+ * everything from it on; limited by the retries.
+ */
 void rc_retry_lost(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
 
 /* Asks for the oldest that is missing: how far the peer is, or the response of a Read. */
 void rc_retry_probe(struct ib_conn *c);
+
+/*
+ * Whether an acknowledgement of this PSN, after a NAK, tells that the peer keeps what comes early;
+ * it does.
+ */
+bool rc_retry_is_ahead(const struct requester *q, uint32_t psn);
+void rc_retry_kept(struct ib_conn *c, uint64_t now_ns);
+
+/* A probe was acknowledged, alone or with packets behind it. was_lost: it was a repair. */
+void rc_retry_probed(struct ib_conn *c, uint64_t now_ns, bool is_alone, bool was_lost);
 
 /* A response was lost: requests it alone again. */
 void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns);

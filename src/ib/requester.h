@@ -75,9 +75,16 @@ struct requester {
 	enum probed probed;
 	bool is_missed;		       /* the peer NAKed a loss since the last progress or retry */
 	bool is_probe_due;	       /* a probe is to be sent */
+	bool is_repairing;	       /* that at psn_una is known to be lost, and goes again */
 	bool is_timed;		       /* the packet at timed_psn measures the round trip */
 	uint32_t probe_psn, probe_end; /* of a Read: without probe_end */
-	uint32_t back_psn;	       /* all from there on was sent again, at back_ns */
+	uint32_t probe_high;	       /* psn_sent when the packet at probe_psn was probed first */
+	bool is_keeping; /* the peer keeps what comes early: it acknowledged more than was resent */
+	uint8_t alones;	 /* repairs in a row that it acknowledged alone */
+	/* Several packets were lost: what was sent before goes again where the line is idle. */
+	bool is_filling;
+	uint32_t fill_psn, fill_end; /* from the next one on, without fill_end */
+	uint32_t back_psn;	     /* all from there on was sent again, at back_ns */
 	uint64_t rnr_since_ns; /* when the oldest request first found no receive; or UINT64_MAX */
 	uint64_t deadline_ns;  /* UINT64_MAX: none */
 	uint64_t progress_ns;  /* of the latest progress, or of the first packet in flight */

@@ -27,6 +27,8 @@ struct again {
 	uint32_t began, at, end;
 };
 
+struct early_list;
+
 struct responder {
 	struct weft_qp *qp; /* serves the peer's requests; NULL: it has left */
 	uint32_t psn_first;
@@ -37,8 +39,9 @@ struct responder {
 	bool is_ack_due, is_nak_due;
 	uint32_t src_qp;	  /* RD: queue pair of the latest request, to which replies go */
 	uint8_t nak;		  /* syndrome */
-	bool is_deaf;		  /* after a NAK or RNR NAK: drops all but the expected packet */
+	bool is_deaf;		  /* after a NAK or RNR NAK: takes only the expected packet */
 	uint32_t psn_early;	  /* the latest out-of-order PSN, while is_deaf */
+	struct early_list *early; /* kept packets; NULL: none */
 	uint64_t far_next_ns;	  /* until then PSNs that are far ahead are not answered */
 	enum weft_reason refusal; /* of the expected request: NAKed after all responses */
 	bool is_hungry;		  /* the peer was told that there is no receive */

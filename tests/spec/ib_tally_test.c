@@ -86,7 +86,7 @@ TEST(test_ib_tally_what_comes_is_counted_when_it_is_whole)
 	b->out_count = 0;
 	MUST(bed_put(b, peer_op(IBA_SEND_FIRST, P0), data, MTU));
 	EXPECT_EQ(t->messages_in, 0);
-	EXPECT_EQ(bed_put(b, peer_op(IBA_SEND_LAST, P0 + 2), data, 8), WEFT_R_IB_PSN);
+	EXPECT_EQ(bed_put(b, peer_op(IBA_SEND_LAST, P0 + 20), data, 8), WEFT_R_IB_PSN);
 	EXPECT_EQ(t->naks_out, 1);
 	MUST(bed_put(b, peer_op(IBA_SEND_LAST, P0 + 1), data, 8));
 	bed_completed(b, 5, WEFT_SUCCESS);

@@ -86,7 +86,10 @@ static bool end_open(struct ib_line *line, uint32_t i)
 	    cq_create(&e->core, &co, &e->cq) != WEFT_OK)
 		return false;
 	qo.send_cq = qo.recv_cq = e->cq;
-	e->port = ib_port_create(&(struct ib_port_config){ .adapter = &e->core });
+	e->port = ib_port_create(&(struct ib_port_config){
+		.adapter = &e->core,
+		.is_dropping_early = o->is_dropping_early,
+	});
 	if (!e->port || qp_create(e->pd, &qo, &loopback_transport, &e->qp) != WEFT_OK ||
 	    sim_datagram_init(&e->out, &line->world, &pipe) < 0)
 		return false;

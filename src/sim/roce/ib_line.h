@@ -29,6 +29,7 @@ struct ib_line_options {
 	uint32_t pages, page_bytes; /* of each end's memory */
 	uint32_t frames;	    /* real memory, in pages; 0: as many as pages */
 	bool has_pager, is_handing; /* of its space */
+	bool is_dropping_early;	    /* its ports keep nothing, see struct ib_port_config */
 };
 
 struct ib_line_end {

@@ -187,6 +187,7 @@ struct ib_net *ib_net_open(const struct ib_net_options *options, struct adapter 
 	if (!net)
 		return NULL;
 	CHECK(world_init(&net->world, &o) == 0);
+	net->nodes[1].ib.is_dropping_early = options->is_dropping_early;
 	for (int i = 0; i < 2; i++)
 		node_open(net, i, adapters[i], &options->faults[i]);
 	return net;

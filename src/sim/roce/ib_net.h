@@ -14,6 +14,7 @@ struct ib_net_options {
 	uint64_t seed;
 	struct sim_faults faults[2]; /* of what the node sends */
 	uint32_t trace_max;	     /* latest events that the trace keeps */
+	bool is_dropping_early;	     /* the port of node 1, see struct ib_port_config */
 };
 
 /* What the ends of a connection agree on; [0] is that of node 0. */

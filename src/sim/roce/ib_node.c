@@ -16,7 +16,10 @@ void ib_node_open(struct ib_node *n, int index, struct adapter *adapter)
 	n->index = index;
 	n->adapter = adapter;
 	n->alarm.event = (struct world_event){ .node = (uint32_t)index, .kind = EVENT_DEADLINE };
-	n->port = ib_port_create(&(struct ib_port_config){ .adapter = adapter });
+	n->port = ib_port_create(&(struct ib_port_config){
+		.adapter = adapter,
+		.is_dropping_early = n->is_dropping_early,
+	});
 	CHECK(n->port);
 	memcpy(n->at[0].address, (uint8_t[]){ 10, 0, 0, (uint8_t)(1 + index) }, 4);
 	n->at[1].address[0] = 0xfd;

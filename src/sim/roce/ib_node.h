@@ -26,6 +26,7 @@ struct ib_node {
 	struct world *world;
 	struct inet_end at[2];	 /* IPv4 and IPv6 */
 	bool is_ready, has_runs; /* the latter: see struct ib_in */
+	bool is_dropping_early;	 /* see struct ib_port_config */
 	uint64_t polls;		 /* see ib_node_cq_poll() */
 	struct world_alarm alarm;
 	/* The network's: sends what is to go; takes what has come and what is due, then sends. */
@@ -33,7 +34,7 @@ struct ib_node {
 	bool (*poll)(struct ib_node *n);
 };
 
-/* The world, output and poll are set by the network, before this. */
+/* The world, output, poll and is_dropping_early are set by the network, before this. */
 void ib_node_open(struct ib_node *n, int index, struct adapter *adapter);
 
 /* All of a port's packets, each by the network's ways for its path. True: there were some. */

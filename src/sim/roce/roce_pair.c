@@ -2,6 +2,7 @@
 #include "sim/roce/roce_pair.h"
 
 #include "base/draw.h"
+#include "base/prng.h"
 
 int roce_pair_open(struct roce_pair *pair, const struct roce_world *w,
 		   const struct sim_faults faults[2])
@@ -9,7 +10,8 @@ int roce_pair_open(struct roce_pair *pair, const struct roce_world *w,
 	struct adapter *const adapters[2] = { &pair->nodes[0].adapter, &pair->nodes[1].adapter };
 	const struct ib_net_options o = { .seed = w->seed,
 					  .faults = { faults[0], faults[1] },
-					  .trace_max = ROCE_TRACE_EVENTS };
+					  .trace_max = ROCE_TRACE_EVENTS,
+					  .is_dropping_early = prng_mix(w->seed) % 4 == 0 };
 
 	for (uint32_t n = 0; n < 2; n++) {
 		if (roce_node_init(&pair->nodes[n], w, n) < 0)
