@@ -167,7 +167,7 @@ TEST(test_roce_files_under_sys_say_the_same)
 	EXPECT_STR(file(d, "ports/1/pkeys/0"), "0xffff");
 	EXPECT_STR(file(d, "ports/1/pkeys/1"), "-");
 	EXPECT_STR(file(d, "ports/1/lid"), "0x0");
-	EXPECT_STR(file(d, "ports/1/rate"), "2.5 Gb/sec (1X SDR)");
+	EXPECT_STR(file(d, "ports/1/rate"), "100 Gb/sec (4X EDR)");
 	EXPECT_STR(file(d, "device/numa_node"), "-1");
 	EXPECT_STR(file(d, "ports/1"), "-");
 	EXPECT_STR(file(d, "nothing"), "-");
