@@ -151,6 +151,7 @@ struct rio_loop {
 	uint64_t asleep_until_ns; /* 0: awake */
 	pthread_mutex_t *lock;	  /* released during sleep; or NULL */
 	struct rio_end *ends;
+	uint32_t ends_used; /* so many slots were ever in use: the first ones */
 	struct rio_dial *dials;
 	uint32_t dial_count;
 	struct weft_address listen;

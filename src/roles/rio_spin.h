@@ -5,8 +5,9 @@
  *
  * A yield that takes long, and all of the time to look, shows that other programs want the
  * processor. To a thread that yields the kernel gives it back only after their turns, of
- * milliseconds; one that sleeps preempts them when it is woken. So the role sleeps for a while then,
- * and looks again later: a yield that found the processor taken costs at most a part of the time.
+ * milliseconds; one that sleeps preempts them when it is woken. So the role sleeps for a while
+ * then, and looks again later: a yield that found the processor taken costs at most a part of the
+ * time.
  */
 #pragma once
 
