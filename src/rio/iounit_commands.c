@@ -10,11 +10,15 @@ void unit_command_ready(struct rio_iounit *u, struct unit_command *c)
 
 struct unit_command *unit_command_find(struct rio_iounit *u, uint64_t id)
 {
-	for (uint32_t i = 0; i < u->config.commands_max; i++) {
-		struct unit_command *c = &u->commands[i];
+	uint32_t left = u->commands_now;
 
-		if (c->state != COMMAND_FREE && !c->is_dropped && c->id == id)
+	/* Free slots are reused last in, first out: those in use are among the first. */
+	for (struct unit_command *c = u->commands; left > 0; c++) {
+		if (c->state == COMMAND_FREE)
+			continue;
+		if (!c->is_dropped && c->id == id)
 			return c;
+		left--;
 	}
 	return NULL;
 }

@@ -162,6 +162,8 @@ static void piece_move(struct rio_iounit *u, struct unit_piece *p)
 static void turn_pass(struct rio_iounit *u, struct unit_command *c)
 {
 	c->turn++;
+	if (c->pieces < 2)
+		return; /* this one is the command's only piece */
 	for (uint32_t i = 0; i < u->config.pieces_max; i++) {
 		struct unit_piece *p = &u->pieces[i];
 

@@ -292,11 +292,17 @@ void owner_request_judge(struct rio_owner *o, struct owner_request *r, struct ri
 	hand_on(o, r, list);
 }
 
-static struct owner_request *find(struct rio_owner *o, struct owner_requester *q, uint64_t id)
+static struct owner_request *find(struct owner_requester *q, uint64_t id)
 {
-	for (uint32_t i = 0; i < o->config.requests_max; i++) {
-		if (q->requests[i].state != REQUEST_FREE && q->requests[i].id == id)
-			return &q->requests[i];
+	uint32_t left = q->peer.is.now;
+
+	/* Free slots are reused last in, first out: those in use are among the first. */
+	for (struct owner_request *r = q->requests; left > 0; r++) {
+		if (r->state == REQUEST_FREE)
+			continue;
+		if (r->id == id)
+			return r;
+		left--;
 	}
 	return NULL;
 }
@@ -338,7 +344,7 @@ enum weft_reason owner_request_take(struct rio_owner *o, struct owner_requester 
 	 * A requester must keep to the announced limit, and must not reuse the id of an outstanding
 	 * request.
 	 */
-	if (list_is_empty(&q->free_requests) || find(o, q, m->id))
+	if (list_is_empty(&q->free_requests) || find(q, m->id))
 		return WEFT_R_RIO_UNEXPECTED;
 	r = begin(o, q, m);
 	rio_list_clear(o->scratch);
@@ -360,7 +366,7 @@ enum weft_reason owner_request_take(struct rio_owner *o, struct owner_requester 
 
 void owner_request_cancel(struct rio_owner *o, struct owner_requester *q, uint64_t id)
 {
-	struct owner_request *r = find(o, q, id);
+	struct owner_request *r = find(q, id);
 
 	/* It may have ended already. */
 	if (!r || r->state == REQUEST_SAYING)

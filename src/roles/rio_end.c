@@ -69,7 +69,7 @@ static struct rio_address advertised_address(const struct rio_loop *loop, const 
 
 struct rio_end *rio_end_next(struct rio_loop *loop, struct rio_end *end)
 {
-	for (end = end ? end + 1 : loop->ends; end < loop->ends + loop->config.ends_max; end++) {
+	for (end = end ? end + 1 : loop->ends; end < loop->ends + loop->ends_used; end++) {
 		if (end->state != RIO_END_FREE)
 			return end;
 	}
@@ -272,6 +272,8 @@ static enum weft_reason make_at(struct rio_loop *loop, struct rio_adapter *at,
 
 	if (!end)
 		return WEFT_R_LIMIT;
+	if (end >= loop->ends + loop->ends_used)
+		loop->ends_used = (uint32_t)(end - loop->ends) + 1;
 	*end = (struct rio_end){ .kind = kind,
 				 .state = RIO_END_CONNECTING,
 				 .loop = loop,

@@ -164,7 +164,7 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 				   .is_open = true,
 				   .wake = -1,
 				   .also = -1,
-				   .spin_ns = self->spin_ns,
+				   .spin.spin_ns = self->spin_ns,
 				   .alive_ns = self->alive_ns ? self->alive_ns : alive_ns,
 				   .find = self->find,
 				   .find_context = self->context,
@@ -447,6 +447,14 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	loop->asleep_until_ns = 0;
 }
 
+void rio_loop_yield(struct rio_loop *loop)
+{
+	uint64_t began_ns = clock_ns();
+
+	sched_yield();
+	rio_spin_yielded(&loop->spin, began_ns, clock_ns());
+}
+
 void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 {
 	uint64_t busy_ns = 0;
@@ -457,10 +465,10 @@ void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 	while (!atomic_load(&loop->is_stopping)) {
 		if (rio_loop_turn(loop))
 			busy_ns = loop->now_ns;
-		else if (loop->now_ns - busy_ns >= loop->spin_ns)
-			rio_loop_sleep(loop, UINT64_MAX);
+		else if (rio_spin_may(&loop->spin, busy_ns, loop->now_ns))
+			rio_loop_yield(loop); /* the peer may need this processor */
 		else
-			sched_yield(); /* the peer may need this processor */
+			rio_loop_sleep(loop, UINT64_MAX);
 		/* Let other threads take the lock. */
 		pthread_mutex_unlock(lock);
 		pthread_mutex_lock(lock);

@@ -16,6 +16,7 @@
 #include <weft/rio.h>
 
 #include "rio/handshake.h"
+#include "roles/rio_spin.h"
 
 struct rio_loop;
 
@@ -142,13 +143,15 @@ struct rio_loop {
 	int wake, also;			/* an eventfd; an epoll of it and the role's descriptors */
 	atomic_bool is_stopping;
 	bool is_open, is_closing;
-	uint64_t now_ns, spin_ns, alive_ns;
+	uint64_t now_ns, alive_ns;
+	struct rio_spin spin;
 	uint64_t look_ns;	  /* when deadlines of ends are next checked */
 	uint32_t dying;		  /* ends in state DYING */
 	uint32_t queued;	  /* requests to post, on all ends */
 	uint64_t asleep_until_ns; /* 0: awake */
 	pthread_mutex_t *lock;	  /* released during sleep; or NULL */
 	struct rio_end *ends;
+	uint32_t ends_used; /* so many slots were ever in use: the first ones */
 	struct rio_dial *dials;
 	uint32_t dial_count;
 	struct weft_address listen;
@@ -168,6 +171,9 @@ bool rio_loop_turn(struct rio_loop *loop);
 
 /* Posts the queued requests of all ends. */
 void rio_loop_flush(struct rio_loop *loop);
+
+/* Lets other threads and processes have the processor, between two polls. */
+void rio_loop_yield(struct rio_loop *loop);
 
 /* Sleeps until something may have happened, at most until until_ns. */
 void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns);

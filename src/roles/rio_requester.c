@@ -3,7 +3,6 @@
  * Runs the requester's core (rio/requester.h) for any number of threads: one waiting thread polls
  * the adapter and wakes the others.
  */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -332,13 +331,14 @@ static void look(struct weft_rio_requester *q, uint64_t until_ns)
 	uint64_t start_ns = clock_ns();
 
 	while (!rio_loop_turn(&q->loop)) {
-		if (q->loop.now_ns - start_ns >= q->loop.spin_ns || q->loop.now_ns >= until_ns) {
+		if (!rio_spin_may(&q->loop.spin, start_ns, q->loop.now_ns) ||
+		    q->loop.now_ns >= until_ns) {
 			rio_loop_sleep(&q->loop, until_ns);
 			rio_loop_turn(&q->loop);
 			break;
 		}
 		pthread_mutex_unlock(&q->lock); /* let other threads take the lock */
-		sched_yield();
+		rio_loop_yield(&q->loop);
 		pthread_mutex_lock(&q->lock);
 	}
 }
