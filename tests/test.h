@@ -126,7 +126,7 @@ void harness_perturb(uint64_t round);
  */
 const char *harness_folder(void);
 
-/* Words that help the reader of the next failure of this test. */
+/* Words that help the reader of the next failure of this test, which this thread finds. */
 void harness_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* In the child of a fork(): what fails there is said at once, and ends it with 1. */

@@ -17,7 +17,8 @@ static struct test **tests_end = &tests;
 
 /* The test that is running. */
 static enum { RUN_OK, RUN_FAILED, RUN_SKIPPED } outcome;
-static char why[1024], note[256];
+static char why[1024];
+static _Thread_local char note[256]; /* others than the test's do not fail it */
 static jmp_buf leave;
 static bool is_child;
 
