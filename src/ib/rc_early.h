@@ -14,10 +14,10 @@ struct ib_conn;
 struct ib_port;
 
 enum {
-	IB_EARLY_MAX = 512,	 /* PSNs ahead of the expected one; a power of two */
-	IB_EARLY_GAP = 8,	 /* packets that may be missing at a place */
-	IB_EARLY_PACKETS = 1024, /* of all connections of a port */
-	IB_EARLY_LISTS = 64	 /* connections that have some at a time */
+	IB_EARLY_MAX = 512,	/* PSNs ahead of the expected one; a power of two */
+	IB_EARLY_GAP = 8,	/* packets that may be missing at a place */
+	IB_EARLY_PACKETS = 512, /* of all connections of a port */
+	IB_EARLY_LISTS = 64	/* connections that have some at a time */
 };
 
 struct early_packet {

@@ -57,6 +57,9 @@ void near_resume(struct near *near);
  */
 uint32_t near_reach(struct near *near, uint8_t adapter_slot);
 
+/* Whether the adapter has taken the ring. */
+bool near_is_taken(const struct near *near, uint32_t number);
+
 /*
  * A way that has ended. is_refused: it never began, as the adapter did not take the ring, and
  * packets to it go by UDP. Else the adapter's process died, and all its packets were taken. An

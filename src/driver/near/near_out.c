@@ -223,6 +223,13 @@ uint32_t near_reach(struct near *n, uint8_t adapter_slot)
 	return o ? o->number : 0;
 }
 
+bool near_is_taken(const struct near *n, uint32_t number)
+{
+	const struct near_out *o = near_out_find(n, number);
+
+	return o && o->adapter_id != 0;
+}
+
 /* ---- Packets -------------------------------------------------------------------------------- */
 
 static void record_write(uint8_t *at, const struct ib_out *out)

@@ -323,6 +323,7 @@ static void retry(struct carrier *c)
 	struct roce *r = roce_from(c);
 	uint64_t now_ns = r->net->now_ns;
 
+	roce_near_look(r);
 	if (r->slots_retry_at_ns <= now_ns) {
 		r->slots_retry_at_ns = now_ns + slots_retry_ns;
 		udp_retry_slots(r->udp);

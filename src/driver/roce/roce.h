@@ -47,6 +47,7 @@ struct roce {
 	/* Adapters that refused shared memory: datagrams to them go by UDP, until near_again_ns. */
 	bool is_near_refused[IB_ADAPTER_SLOTS];
 	uint64_t near_again_ns;
+	bool has_near_untaken; /* a datagram went by UDP because a ring was not taken yet */
 	struct roce_address addresses[ROCE_ADDRESSES];
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */

@@ -72,6 +72,11 @@ uint32_t roce_near_next(struct roce *r)
 		return number;
 	slot = ib_port_near_asked(r->port);
 	number = r->is_near_refused[slot] ? 0 : near_reach(r->near, slot);
+	/* A datagram leaves at once: it does not wait for the ring to be taken. */
+	if (number != 0 && !near_is_taken(r->near, number)) {
+		r->has_near_untaken = true;
+		number = 0;
+	}
 	ib_port_near_set(r->port, slot, number);
 	return number;
 }
@@ -89,6 +94,13 @@ void roce_near_take_ends(struct roce *r)
 		while (ended.is_refused && (path = ib_port_near_refused(r->port, ended.number)))
 			(void)udp_source(r->udp, path);
 	}
+}
+
+void roce_near_look(struct roce *r)
+{
+	if (r->has_near_untaken)
+		ib_port_near_forget(r->port);
+	r->has_near_untaken = false;
 }
 
 void roce_near_retry(struct roce *r)

@@ -19,5 +19,8 @@ uint32_t roce_near_next(struct roce *roce);
 /* Takes the ends of ways to other adapters. */
 void roce_near_take_ends(struct roce *roce);
 
+/* Before the sockets are looked at: rings may have been taken. */
+void roce_near_look(struct roce *roce);
+
 /* From time to time: looks adapters up again, as others may have their slots. */
 void roce_near_retry(struct roce *roce);

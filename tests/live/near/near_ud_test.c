@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Datagrams between adapters of one host, by shared memory. */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "driver/roce/roce.h"
 #include "live/near/near_world.h"
 #include "unit/driver/capture_fixture.h"
 #include "wire/iba_icrc.h"
@@ -90,6 +92,26 @@ static void post(struct ud *u, const void *bytes, uint32_t length, uint32_t to)
 	MUST(weft_qp_post_send(u->qp, &wr, 1, NULL));
 }
 
+/* Waits until the adapter of that queue pair has taken the ring: until then UDP is the way. */
+static void reach(struct ud *u, uint32_t number)
+{
+	uint64_t since = thread_now_ns();
+	bool is_done = false;
+
+	while (!is_done) {
+		struct near *near;
+		uint32_t way;
+
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		adapter_enter(u->end.adapter);
+		near = roce_of(u->end.adapter->net)->near;
+		way = near ? near_reach(near, (uint8_t)(number >> 16)) : 0;
+		is_done = way == 0 || near_is_taken(near, way);
+		adapter_leave(u->end.adapter);
+		sched_yield();
+	}
+}
+
 /* Returns when its request has ended: the packet is on its way, or lost. */
 static void send_number(struct ud *u, uint32_t number, uint32_t length, uint32_t to)
 {
@@ -135,6 +157,7 @@ static void expect_number(struct ud *u, uint32_t number, uint32_t from)
 static void expect_exchange(struct ud *a, struct ud *b, uint32_t number)
 {
 	receive_more(b, 1);
+	reach(a, weft_qp_number(b->qp));
 	send_number(a, number, BYTES, weft_qp_number(b->qp));
 	expect_number(b, number, weft_qp_number(a->qp));
 }
@@ -174,6 +197,28 @@ TEST(test_near_datagrams_go_by_shared_memory)
 	ud_close(&b);
 }
 
+/* A program may count on the completion of what it has posted, whatever the receiver does. */
+TEST(test_near_datagram_does_not_wait_until_the_ring_is_taken)
+{
+	struct weft_completion c;
+	struct ud a, b;
+
+	WORLD_OR_SKIP();
+	ud_open(&a, roce_adapter_open());
+	ud_open(&b, roce_adapter_open());
+	receive_more(&b, 2);
+	adapter_enter(b.end.adapter); /* its thread cannot take the ring */
+	send_number(&a, 1, BYTES, weft_qp_number(b.qp));
+	EXPECT_EQ(counts_of(&a.end).near_out, 0);
+	adapter_leave(b.end.adapter);
+	REQUIRE(node_take(b.end.node.cq, &c) && number_of(&b, &c) == 1);
+	reach(&a, weft_qp_number(b.qp));
+	while (counts_of(&a.end).near_out == 0)
+		send_number(&a, 2, BYTES, weft_qp_number(b.qp));
+	ud_close(&a);
+	ud_close(&b);
+}
+
 TEST(test_near_datagrams_of_an_adapter_to_itself)
 {
 	struct ud a;
@@ -181,6 +226,7 @@ TEST(test_near_datagrams_of_an_adapter_to_itself)
 	WORLD_OR_SKIP();
 	ud_open(&a, roce_adapter_open());
 	receive_more(&a, 1);
+	reach(&a, weft_qp_number(a.qp));
 	send_number(&a, 5, BYTES, weft_qp_number(a.qp));
 	expect_number(&a, 5, weft_qp_number(a.qp));
 	EXPECT_EQ(counts_of(&a.end).near_out, 1);
@@ -247,6 +293,7 @@ TEST(test_near_datagram_with_a_wrong_key_is_dropped)
 	way.q_key = Q_KEY + 1;
 	MUST(weft_qp_modify_roce(b.qp, &way, WEFT_ROCE_Q_KEY));
 	receive_more(&b, 1);
+	reach(&a, weft_qp_number(b.qp));
 	send_number(&a, 1, BYTES, weft_qp_number(b.qp));
 	while (dropped == 0)
 		MUST(weft_roce_dropped(b.end.adapter, WEFT_R_IB_QKEY, &dropped));
@@ -342,6 +389,7 @@ TEST(test_near_faults_fall_on_datagrams)
 	REQUIRE(unsetenv("WEFT_FAULTS") == 0);
 	ud_open(&b, roce_adapter_open());
 	receive_more(&b, DATAGRAMS);
+	reach(&a, weft_qp_number(b.qp));
 	for (uint32_t i = 0; i < DATAGRAMS; i++)
 		send_number(&a, i, BYTES, weft_qp_number(b.qp));
 	n = counts_of(&a.end);
@@ -426,6 +474,7 @@ static _Noreturn void process_run(int in, int out)
 			struct weft_completion c = next_datagram(&u);
 
 			receive_more(&u, 1);
+			reach(&u, c.src_qp_number);
 			send_number(&u, number_of(&u, &c), BYTES, c.src_qp_number);
 		} else if (order == TELL) {
 			struct weft_roce_counts n = counts_of(&u.end);
@@ -469,6 +518,7 @@ static void expect_echo(struct ud *u, struct process *p, uint32_t number)
 {
 	receive_more(u, 1);
 	process_do(p, ECHO);
+	reach(u, p->number);
 	send_number(u, number, BYTES, p->number);
 	expect_number(u, number, p->number);
 }
