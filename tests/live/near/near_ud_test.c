@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "driver/near/near_parts.h"
 #include "driver/roce/roce.h"
 #include "live/near/near_world.h"
 #include "unit/driver/capture_fixture.h"
@@ -626,10 +627,21 @@ TEST(test_near_datagrams_do_not_wait_for_a_stopped_process_for_ever)
 	ud_close(&other);
 }
 
+static uint32_t offers_of(const struct ud *u)
+{
+	uint32_t offers;
+
+	adapter_enter(u->end.adapter);
+	offers = roce_of(u->end.adapter->net)->near->outs_made;
+	adapter_leave(u->end.adapter);
+	return offers;
+}
+
 /* It has no descriptors left for the ring. */
 TEST(test_near_datagrams_to_a_process_that_refuses_go_by_udp)
 {
-	enum { DATAGRAMS = 20 };
+	enum { DATAGRAMS = 20, EACH_NS = 10000000, SECOND_NS = 1000000000 };
+	uint64_t begin = thread_now_ns();
 	struct process p;
 	struct ud u;
 	enum order order;
@@ -641,14 +653,21 @@ TEST(test_near_datagrams_to_a_process_that_refuses_go_by_udp)
 	process_do(&p, EXHAUST);
 	hear(p.from[0], &order, sizeof(order));
 	process_do(&p, COLLECT);
-	for (uint32_t i = 1; i <= DATAGRAMS; i++)
+	for (uint32_t i = 1; i <= DATAGRAMS; i++) {
+		uint64_t since = thread_now_ns();
+
 		send_number(&u, i, BYTES, p.number);
+		while (thread_now_ns() - since < EACH_NS) /* other lookups are repeated sooner */
+			sched_yield();
+	}
 	send_number(&u, LAST, BYTES, p.number);
 	hear(p.from[0], &count, sizeof(count));
 	EXPECT_EQ(count, DATAGRAMS);
 	EXPECT_EQ(counts_of(&u.end).near_out, 0);
 	EXPECT(counts_of(&u.end).calls_out > 0);
 	EXPECT_EQ(counts_of(&u.end).near_lost, 0);
+	/* It was not asked again and again: a refusal holds for a second. */
+	EXPECT(offers_of(&u) <= 2 + (thread_now_ns() - begin) / SECOND_NS);
 	process_kill(&p);
 	ud_close(&u);
 }
