@@ -218,7 +218,7 @@ static bool pingpong_latency(struct net_figure *f, const struct net_ask *ask)
 const struct net_peer libfabric_peer = {
 	.name = "libfabric",
 	.title = "libfabric tcp",
-	.color = "#8250df",
+	.color = "#bf3989",
 	.note = "libfabric: fi_pingpong has but one message under way, for bandwidth too",
 	.bandwidth = pingpong_bandwidth,
 	.latency = pingpong_latency,

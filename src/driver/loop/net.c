@@ -373,8 +373,8 @@ static uint32_t polls_until_epoll(const struct net *net)
 }
 
 /*
- * The carrier whose shared memory is all that is hot; NULL: there is none, or output waits for room
- * in it.
+ * The one carrier whose shared memory is all that is hot; NULL: there is none, or output waits for
+ * room in it.
  */
 static struct carrier *find_memory(const struct net *net, enum carrier_memory *memory)
 {
@@ -384,10 +384,10 @@ static struct carrier *find_memory(const struct net *net, enum carrier_memory *m
 		struct carrier *c = net->carriers[i];
 		enum carrier_memory of = c->calls->memory(c);
 
-		if (of == CARRIER_UNKNOWN)
-			return NULL;
 		if (of == CARRIER_COLD)
 			continue;
+		if (of == CARRIER_UNKNOWN || found)
+			return NULL;
 		found = c;
 		*memory = of;
 	}
