@@ -168,6 +168,7 @@ enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm)
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter_cq(cq);
 	r = cq_arm(cq, arm);
+	a->polls_armed = a->polls;
 	if (a->net && net_has_output(a->net))
 		adapter_work(a);
 	if (a->net)

@@ -46,6 +46,7 @@ struct weft_adapter {
 	uint32_t waiters;	  /* threads in weft_event_next() */
 	uint64_t due_seen;	  /* the deadline until which the latest of them sleeps */
 	uint64_t polls;		  /* by the program: while this grows, the thread stands by */
+	uint64_t polls_armed;	  /* polls when the program last armed a CQ, or ceased to poll */
 	void (*on_event)(void *context, const struct weft_event *event); /* or NULL */
 	void *on_event_context;
 	int event_fd;	      /* an eventfd, see weft_adapter_fd(); -1: not asked for */
@@ -60,10 +61,17 @@ struct weft_adapter {
 	struct adapter core;
 };
 
+/*
+ * A program that polls so often after it armed a CQ is not asleep. UCX keeps a CQ for datagrams
+ * armed, of which a thread hears, while it polls the others.
+ */
+enum { POLLS_AWAKE = 4096 };
+
 /* Whether the program may sleep until an event: then the adapter's thread must watch sockets. */
 static inline bool adapter_has_sleepers(const struct weft_adapter *a)
 {
-	return a->waiters > 0 || ((a->on_event || a->event_fd >= 0) && a->core.cqs_armed > 0);
+	return a->waiters > 0 || ((a->on_event || a->event_fd >= 0) && a->core.cqs_armed > 0 &&
+				  a->polls - a->polls_armed < POLLS_AWAKE);
 }
 
 /* Reads the clock; the time also stamps trace events from now on. */

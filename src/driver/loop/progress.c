@@ -38,6 +38,9 @@ enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
 /* A program that polls so often between two arrivals, or in stand_by_ns, needs no thread. */
 enum { POLLS_MANY = 8 };
 
+/* While a CQ is armed, only polls as frequent as this replace the thread: an event waits as long. */
+static const uint64_t awake_ns = NS_PER_MS / 100;
+
 /*
  * After standing by kept a peer waiting, the thread watches for so many arrivals: twice as many
  * each time, until it has stood by for PERIODS_GOOD periods in a row.
@@ -180,8 +183,13 @@ static void stand_by(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
 	uint64_t polls = a->polls, waits = net->waits, worked = worked_ns();
-	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
+	uint64_t start_ns = net_look_at_clock(net);
+	struct timespec until = to_timespec(start_ns + stand_by_ns);
 	bool is_over = pthread_cond_timedwait(&net->rouse, &a->lock, &until) == ETIMEDOUT;
+
+	if (a->core.cqs_armed > 0 &&
+	    (a->polls - polls) * awake_ns < net_look_at_clock(net) - start_ns)
+		a->polls_armed = a->polls;
 
 	/* It may be sent by now: if more waits as briefly, no signal need wake us for it. */
 	if (net->waits != waits)
