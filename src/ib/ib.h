@@ -76,13 +76,14 @@ struct ib_in {
 	bool is_near;			  /* by shared memory, see struct ib_path */
 	bool has_no_icrc; /* then: memory does not change bits, so it needs no check */
 	/*
-	 * A run, by shared memory: so many more middle packets of a Send or Write of RC, alike but
-	 * for their PSNs. The payload of all follows the headers of the first.
+	 * A run, by shared memory: so many more packets of one Send or Write of RC. They are all
+	 * middle packets, alike but for their PSNs, and the payload of all follows the headers of
+	 * the first; or they are the whole message, as if it were the payload of an only packet.
 	 */
 	uint16_t run;
 };
 
-/* A run is decoded as its first packet, which then has the payload of all. */
+/* A run is decoded as one packet that has the payload of all. */
 enum weft_reason ib_in_decode(struct iba_packet *p, const struct ib_in *in);
 
 /* WEFT_OK, or why it was dropped. */

@@ -184,7 +184,7 @@ void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i, s
 		[WEFT_UD] = IBA_UD,
 	};
 	bool is_write = wqe->opcode == WEFT_OP_WRITE || wqe->opcode == WEFT_OP_WRITE_IMM;
-	int place = place_of(wqe, i, c->path.mtu_bytes);
+	int place = i == 0 && p->run > 0 ? ONLY : place_of(wqe, i, c->path.mtu_bytes);
 	enum iba_op op = is_write ? write_op(wqe, place) : send_op(wqe, place);
 
 	p->opcode = iba_opcode(c->is_xrc ? IBA_XRC : (enum iba_service)services[c->service], op);

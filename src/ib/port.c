@@ -328,30 +328,43 @@ static bool can_run(const struct iba_packet *p)
 	const struct iba_form *f = iba_form(p->opcode);
 	enum iba_service service = iba_service(p->opcode);
 
-	return (service == IBA_RC || service == IBA_XRC) && !(f->traits & (IBA_FIRST | IBA_LAST)) &&
+	return (service == IBA_RC || service == IBA_XRC) &&
+	       !(f->traits & IBA_FIRST) == !(f->traits & IBA_LAST) &&
 	       (f->kind == IBA_KIND_SEND || f->kind == IBA_KIND_WRITE);
 }
 
 enum weft_reason ib_in_decode(struct iba_packet *p, const struct ib_in *in)
 {
-	uint32_t packets = 1 + in->run;
-	size_t own = IBA_ICRC_BYTES;
+	size_t own = IBA_ICRC_BYTES, rest;
+	bool is_whole = false;
 	enum weft_reason r;
 
 	if (in->run == 0)
 		return iba_decode(p, in->bytes, in->length);
-	if (in->length > own)
-		own += iba_form(in->bytes[0])->header_bytes;
+	if (in->length > own) {
+		const struct iba_form *f = iba_form(in->bytes[0]);
+
+		own += f->header_bytes;
+		is_whole = f->traits & IBA_LAST;
+	}
 	if (in->length < own)
 		return WEFT_R_IB_SHORT;
-	r = iba_decode(p, in->bytes, own + (in->length - own) / packets);
+	/* First as one packet of a legal length. */
+	rest = in->length - own;
+	if (!is_whole)
+		rest /= 1 + (size_t)in->run;
+	else if (rest > IBA_PAYLOAD_MAX)
+		rest = IBA_PAYLOAD_MAX;
+	r = iba_decode(p, in->bytes, own + rest);
 	if (r != WEFT_OK)
 		return r;
 	p->run = in->run;
-	p->payload_bytes *= packets;
 	/* Computed anew: what is in shared memory may have changed. */
-	own = (size_t)(p->payload - in->bytes) + IBA_ICRC_BYTES;
-	return can_run(p) && own + p->payload_bytes == in->length ? WEFT_OK : WEFT_R_IB_LENGTH;
+	own = (size_t)(p->payload - in->bytes) + p->pad + IBA_ICRC_BYTES;
+	if (in->length < own || iba_pad((uint32_t)(in->length - own)) != p->pad)
+		return WEFT_R_IB_LENGTH;
+	p->payload_bytes = (uint32_t)(in->length - own);
+	return can_run(p) && iba_run_mtu(p) > 0 ? WEFT_OK : WEFT_R_IB_LENGTH;
 }
 
 enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in)

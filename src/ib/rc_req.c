@@ -93,7 +93,8 @@ static enum weft_reason payload_of(struct ib_conn *c, struct send_wqe *wqe,
 
 	if (p->run > 0) {
 		CHECK(request_block(c, wqe, i, &block));
-		return request_gather(c, &block, (1 + p->run) * c->path.mtu_bytes, load);
+		return request_gather(
+			c, &block, i == 0 ? wqe->length : (1 + p->run) * c->path.mtu_bytes, load);
 	}
 	if (!iba_psn_is_before(p->psn, c->req.psn_sent) || request_is_inline(wqe) || bytes == 0)
 		return request_payload(c, wqe, i, load);
@@ -301,7 +302,8 @@ static void count_again(struct ib_conn *c)
 }
 
 /*
- * How many more packets go with the next one, which is of a Send or Write. Only for the first time:
+ * How many more packets go with the next one, which is of a Send or Write: all others of a message
+ * that fits, or further middle ones of a longer one. Only for the first time:
  * what is sent again is sent packet by packet, as the peer may have some of them.
  */
 static uint16_t run_of(const struct ib_conn *c, const struct sent *s, const struct send_wqe *wqe,
@@ -311,12 +313,18 @@ static uint16_t run_of(const struct ib_conn *c, const struct sent *s, const stru
 	uint32_t i = iba_psn_distance(s->psn, q->psn_send), most, left, room;
 
 	if (out->run_bytes == 0 || c->port->has_near_icrc || c->port->cut_after != UINT64_MAX ||
-	    q->psn_send != q->psn_sent || i == 0 || i + 2 >= s->count || c->service != WEFT_RC ||
+	    q->psn_send != q->psn_sent || s->count == 1 || c->service != WEFT_RC ||
 	    request_is_inline(wqe))
 		return 0;
+	room = c->window - (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns);
+	if (i == 0) {
+		bool is_whole = wqe->length <= out->run_bytes && s->count <= room &&
+				!is_beyond_credits(c, q->at);
+
+		return (uint16_t)(is_whole ? s->count - 1 : 0);
+	}
 	most = out->run_bytes / c->path.mtu_bytes;
 	left = s->count - 1 - i;
-	room = c->window - (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns);
 	most = most < left ? most : left;
 	most = most < room ? most : room;
 	return (uint16_t)(most > 0 ? most - 1 : 0);
@@ -517,13 +525,14 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	} else if (is_read) {
 		atomic_packet(c, wqe, &p);
 	} else {
-		request_packet(c, wqe, i, &p);
 		p.run = run_of(c, s, wqe, out);
+		request_packet(c, wqe, i, &p);
 		load_init_in(&load, out, p.opcode);
 		r = payload_of(c, wqe, &p, i, &load);
 		if (r == WEFT_R_SPACE_UNMAPPED && p.run > 0) {
 			/* There may never be as many pages at a time. */
 			p.run = 0;
+			request_packet(c, wqe, i, &p);
 			load_init_in(&load, out, p.opcode);
 			r = payload_of(c, wqe, &p, i, &load);
 		}

@@ -20,7 +20,7 @@ enum { FETH_LEVEL_SHIFT = 4, FETH_LEVEL_MASK = 3, FETH_TYPE_MASK = 0x0f, CNP_BYT
 
 static bool is_mtu(size_t bytes)
 {
-	return bytes >= 256 && bytes <= IBA_PAYLOAD_MAX && (bytes & (bytes - 1)) == 0;
+	return bytes >= IBA_MTU_MIN && bytes <= IBA_PAYLOAD_MAX && (bytes & (bytes - 1)) == 0;
 }
 
 /* IBA 9.4 and 9.7.4: what payload can be, whatever the path. rest: payload and padding. */
@@ -146,14 +146,48 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
 
 bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes)
 {
-	return iba_form(p->opcode)->traits & IBA_LAST
-		       ? p->payload_bytes <= mtu_bytes
-		       : p->payload_bytes == (1 + p->run) * mtu_bytes;
+	uint32_t most = (1 + p->run) * mtu_bytes;
+
+	if (!(iba_form(p->opcode)->traits & IBA_LAST))
+		return p->payload_bytes == most;
+	return p->payload_bytes <= most && (p->run == 0 || p->payload_bytes > most - mtu_bytes);
 }
 
 size_t iba_run_bytes(uint8_t opcode, size_t length, uint16_t run)
 {
-	return length + run * (size_t)(iba_form(opcode)->header_bytes + IBA_ICRC_BYTES);
+	const struct iba_form *middle = iba_form(iba_opcode(iba_service(opcode), IBA_SEND_MIDDLE));
+
+	return length + run * (size_t)(middle->header_bytes + IBA_ICRC_BYTES);
+}
+
+uint32_t iba_run_mtu(const struct iba_packet *p)
+{
+	for (uint32_t mtu = IBA_MTU_MIN; mtu <= IBA_PAYLOAD_MAX; mtu *= 2) {
+		if (iba_fits_mtu(p, mtu))
+			return mtu;
+	}
+	return 0;
+}
+
+uint8_t iba_run_opcode(uint8_t opcode, uint32_t i, uint16_t run)
+{
+	const struct iba_form *f = iba_form(opcode);
+	bool is_send = f->kind == IBA_KIND_SEND;
+	enum iba_op op = iba_op(opcode);
+
+	if (!(f->traits & IBA_FIRST))
+		return opcode;
+	if (i == 0)
+		op = is_send ? IBA_SEND_FIRST : IBA_WRITE_FIRST;
+	else if (i < run)
+		op = is_send ? IBA_SEND_MIDDLE : IBA_WRITE_MIDDLE;
+	else if (op == IBA_SEND_ONLY_INV)
+		op = IBA_SEND_LAST_INV;
+	else if (f->headers & IBA_HAS_IMM)
+		op = is_send ? IBA_SEND_LAST_IMM : IBA_WRITE_LAST_IMM;
+	else
+		op = is_send ? IBA_SEND_LAST : IBA_WRITE_LAST;
+	return iba_opcode(iba_service(opcode), op);
 }
 
 static void wr_top_and_24(struct wr *w, uint32_t top, uint32_t low)

@@ -19,6 +19,7 @@ enum {
 	IBA_UDP_PORT = 4791,
 	IBA_BTH_BYTES = 12,
 	IBA_HEADERS_MAX = 52, /* an RD atomic request is the longest */
+	IBA_MTU_MIN = 256,
 	IBA_PAYLOAD_MAX = 4096,
 	IBA_PAD_MAX = 3,
 	IBA_ICRC_BYTES = 4,
@@ -159,7 +160,7 @@ struct iba_packet {
 	bool is_ack_requested;
 	bool has_fecn, has_becn;
 	uint16_t p_key;
-	uint16_t run; /* more packets, alike but for their PSNs, whose payload follows: see ib_in */
+	uint16_t run; /* more packets, whose payload follows: see struct ib_in */
 	uint32_t dest_qp;
 	uint32_t psn;
 	/* XRCETH, RDETH, DETH, FETH */
@@ -201,6 +202,12 @@ bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes);
 
 /* Bytes of the packets that a run of this length stands for, each with its headers. */
 size_t iba_run_bytes(uint8_t opcode, size_t length, uint16_t run);
+
+/* The path MTU of the packets that a run stands for; 0: its length is that of no such packets. */
+uint32_t iba_run_mtu(const struct iba_packet *p);
+
+/* The opcode of the i-th of them. */
+uint8_t iba_run_opcode(uint8_t opcode, uint32_t i, uint16_t run);
 
 /* The destination QP of an undecoded packet; 0 if it is shorter than a BTH. */
 static inline uint32_t iba_dest_qp(const uint8_t *bytes, size_t length)

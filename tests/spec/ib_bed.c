@@ -173,15 +173,8 @@ static void take_out(struct ib_bed *b, const struct ib_out *out)
 	REQUIRE(length == out->spans.length);
 	REQUIRE(!out->room || (out->spans.count == 1 && out->spans.spans[0].bytes == out->room));
 	REQUIRE(iba_icrc_differs(iba_icrc_begin(&ip, (uint32_t)length), bytes, length) == 0);
-	if (out->run > 0) { /* as the first of its packets */
-		size_t own = iba_form(bytes[0])->header_bytes + (size_t)IBA_ICRC_BYTES;
-
-		REQUIRE((length - own) % (1 + (size_t)out->run) == 0);
-		length = own + (length - own) / (1 + (size_t)out->run);
-	}
-	MUST(iba_decode(&to->p, bytes, length));
-	to->p.run = out->run;
-	to->p.payload_bytes *= 1 + (uint32_t)out->run;
+	MUST(ib_in_decode(&to->p,
+			  &(struct ib_in){ .bytes = bytes, .length = length, .run = out->run }));
 	to->path = *out->path;
 	to->ecn = out->ecn;
 	if (to->p.payload_bytes > 0)
@@ -375,15 +368,16 @@ void bed_recv(struct ib_bed *b, uint64_t id, uint64_t offset, uint32_t bytes)
 
 void bed_completed(struct ib_bed *b, uint64_t id, enum weft_status status)
 {
-	struct weft_completion c;
+	struct weft_completion *c = &b->completion;
 	uint32_t count;
 
-	MUST(cq_poll(b->cq, &c, 1, &count));
+	MUST(cq_poll(b->cq, c, 1, &count));
 	REQUIRE(count == 1);
 	b->completed++;
-	REQUIRE(c.id == id);
-	harness_equal_str(__FILE__, __LINE__, weft_status_name(c.status), weft_status_name(status));
-	REQUIRE(c.status == status);
+	REQUIRE(c->id == id);
+	harness_equal_str(__FILE__, __LINE__, weft_status_name(c->status),
+			  weft_status_name(status));
+	REQUIRE(c->status == status);
 }
 
 void bed_incomplete(struct ib_bed *b)

@@ -42,8 +42,9 @@ struct ib_bed {
 	struct bed_packet *out; /* BED_OUT_MAX */
 	uint32_t out_first, out_count;
 	uint32_t posted, completed;
-	bool is_held;	    /* nothing is taken from the port */
-	bool is_batch;	    /* packets come together: nothing else happens before bed_run() */
+	bool is_held;  /* nothing is taken from the port */
+	bool is_batch; /* packets come together: nothing else happens before bed_run() */
+	struct weft_completion completion; /* the latest of bed_completed() */
 	uint32_t run_bytes; /* payload of a run, IBA_PAYLOAD_MAX at most; 0: no runs go out */
 	/* Of on-demand regions: how often the port asked, and how much at once and in all. */
 	uint32_t asked;

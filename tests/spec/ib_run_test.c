@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Runs: middle packets of a message that go together by shared memory, as one record. */
+/* Runs: packets of a message that go together by shared memory, as one record. */
 #include "ib_bed.h"
 
 #include <string.h>
@@ -62,18 +62,40 @@ TEST(test_rc_02_middle_packets_go_as_runs)
 	bed_close(b);
 }
 
-/* One middle packet is no run. */
-TEST(test_rc_02_short_message_has_no_run)
+TEST(test_rc_02_message_that_fits_goes_as_one)
 {
-	struct ib_bed *b = open_with(bed_config());
+	static const struct {
+		enum weft_opcode opcode;
+		enum iba_op op;
+	} forms[] = {
+		{ WEFT_OP_WRITE, IBA_WRITE_ONLY },
+		{ WEFT_OP_WRITE_IMM, IBA_WRITE_ONLY_IMM },
+		{ WEFT_OP_SEND, IBA_SEND_ONLY },
+		{ WEFT_OP_SEND_IMM, IBA_SEND_ONLY_IMM },
+		{ WEFT_OP_SEND_INVALIDATE, IBA_SEND_ONLY_INV },
+	};
+	static const uint32_t lengths[] = { MTU + 1, 3 * MTU, FIT * MTU };
 
-	post(b, WEFT_OP_WRITE, 3 * MTU);
-	expect(b, IBA_WRITE_FIRST, 0, 0);
-	expect(b, IBA_WRITE_MIDDLE, 1, 0);
-	expect(b, IBA_WRITE_LAST, 2, 0);
-	MUST(ack(b, 2));
-	bed_completed(b, 1, WEFT_SUCCESS);
-	bed_close(b);
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		struct ib_bed *b = open_with(bed_config());
+		uint32_t n = 0;
+
+		for (size_t k = 0; k < sizeof(lengths) / sizeof(*lengths); k++) {
+			const struct bed_packet *p;
+
+			post(b, forms[i].opcode, lengths[k]);
+			p = bed_expect(b, forms[i].op, psn(n));
+			EXPECT_EQ(p->p.run, (lengths[k] - 1) / MTU);
+			EXPECT_EQ(p->p.payload_bytes, lengths[k]);
+			EXPECT_MEM(p->payload, b->memory, lengths[k]);
+			bed_silent(b);
+			n += 1 + p->p.run;
+			MUST(ack(b, n - 1));
+			bed_completed(b, 1, WEFT_SUCCESS);
+		}
+		EXPECT_EQ(ib_port_counts(b->port)->packets_out, n);
+		bed_close(b);
+	}
 }
 
 /* The peer may have some packets of a lost run. */
@@ -82,9 +104,7 @@ TEST(test_rc_04_what_goes_again_goes_packet_by_packet)
 	struct ib_bed *b = open_with(bed_config());
 
 	post(b, WEFT_OP_WRITE, LONG);
-	expect(b, IBA_WRITE_FIRST, 0, 0);
-	expect(b, IBA_WRITE_MIDDLE, 1, 5);
-	expect(b, IBA_WRITE_LAST, 7, 0);
+	expect(b, IBA_WRITE_ONLY, 0, 7);
 	MUST(bed_put(b, peer_ack(iba_syndrome_nak(IBA_NAK_SEQUENCE), psn(3), 0), NULL, 0));
 	for (uint32_t n = 3; n < 7; n++)
 		expect(b, IBA_WRITE_MIDDLE, n, 0);
@@ -233,6 +253,64 @@ TEST(test_rc_02_run_of_a_send_is_placed)
 	bed_close(b);
 }
 
+TEST(test_rc_02_whole_write_is_placed)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	struct iba_packet p = peer_reth(b, IBA_WRITE_ONLY_IMM, PSN_PEERS, 0, LONG - 3);
+
+	memset(data, 0x5a, sizeof(data));
+	p.run = 7;
+	p.imm = 0x1234;
+	bed_recv(b, 9, 0, 0);
+	MUST(bed_put(b, p, data, LONG - 3));
+	bed_expect_ack(b, iba_syndrome_ack(UNUSED), iba_psn_add(PSN_PEERS, 7));
+	bed_completed(b, 9, WEFT_SUCCESS);
+	EXPECT_EQ(b->completion.imm, 0x1234);
+	EXPECT_MEM(b->memory, data, LONG - 3);
+	EXPECT_EQ(ib_port_counts(b->port)->packets_in, 8);
+	bed_close(b);
+}
+
+TEST(test_rc_02_whole_send_is_placed)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	memset(data, 0x5a, sizeof(data));
+	bed_recv(b, 9, 0, LONG);
+	MUST(bed_put(b, run(IBA_SEND_ONLY, 0, 6), data, LONG - MTU - 1));
+	bed_completed(b, 9, WEFT_SUCCESS);
+	EXPECT_EQ(b->completion.byte_count, LONG - MTU - 1);
+	EXPECT_MEM(b->memory, data, LONG - MTU - 1);
+	bed_expect_ack(b, iba_syndrome_ack(UNUSED), iba_psn_add(PSN_PEERS, 6));
+	bed_close(b);
+}
+
+/* IBA 9.7.5.2.8: as of the first packet of it. */
+TEST(test_rc_05_whole_send_without_a_receive_is_sent_again)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	MUST(bed_put(b, run(IBA_SEND_ONLY, 0, 3), data, 4 * MTU));
+	bed_expect_ack(b, iba_syndrome_rnr(b->config.rnr_timer_code), PSN_PEERS);
+	bed_recv(b, 9, 0, LONG);
+	MUST(bed_put(b, run(IBA_SEND_FIRST, 0, 0), data, MTU));
+	MUST(bed_put(b, run(IBA_SEND_MIDDLE, 1, 1), data, 2 * MTU));
+	MUST(bed_put(b, run(IBA_SEND_LAST, 3, 0), data, MTU));
+	bed_completed(b, 9, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+TEST(test_rc_02_whole_send_too_long_for_its_receive_is_refused)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_recv(b, 9, 0, 4 * MTU - 1);
+	MUST(bed_put(b, run(IBA_SEND_ONLY, 0, 3), data, 4 * MTU));
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_INVALID), PSN_PEERS);
+	bed_completed(b, 9, WEFT_ERR_LOCAL_LENGTH);
+	bed_close(b);
+}
+
 /* Something before it was lost, or it came already: as of any packet. */
 TEST(test_rc_04_run_out_of_order_is_not_placed)
 {
@@ -252,8 +330,8 @@ TEST(test_rc_04_run_out_of_order_is_not_placed)
 
 TEST(test_rc_02_run_of_other_packets_is_dropped)
 {
-	static const enum iba_op others[] = { IBA_WRITE_LAST, IBA_SEND_FIRST, IBA_SEND_ONLY,
-					      IBA_READ_RESPONSE_MIDDLE };
+	static const enum iba_op others[] = { IBA_WRITE_LAST, IBA_SEND_FIRST, IBA_SEND_LAST,
+					      IBA_READ_RESPONSE_MIDDLE, IBA_READ_RESPONSE_ONLY };
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		struct ib_bed *b = bed_open(NULL, WEFT_RC);
@@ -295,6 +373,34 @@ TEST(test_rc_02_run_of_a_length_that_does_not_fit_is_dropped)
 	EXPECT_EQ(bed_put_by(b, &way, p, data, 4 * MTU), WEFT_R_IB_LENGTH);
 	EXPECT_EQ(bed_put(b, p, data, 4), WEFT_R_IB_LENGTH);
 	bed_silent(b);
+	bed_close(b);
+}
+
+/* More or fewer packets than it has the bytes of, of any MTU; padding that does not fit. */
+TEST(test_rc_02_whole_message_of_a_length_that_does_not_fit_is_dropped)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	const struct bed_way way = { .from = b->config.path.to, .change = lengthen };
+	const struct iba_packet p = run_to(b, IBA_SEND_ONLY, 0, 3);
+
+	bed_recv(b, 9, 0, LONG);
+	EXPECT_EQ(bed_put(b, p, data, 3 * MTU), WEFT_R_IB_LENGTH);
+	EXPECT_EQ(bed_put(b, p, data, 0), WEFT_R_IB_LENGTH);
+	EXPECT_EQ(bed_put_by(b, &way, run_to(b, IBA_SEND_ONLY, 0, FIT), data, FIT * MTU),
+		  WEFT_R_IB_LENGTH);
+	bed_silent(b);
+	bed_incomplete(b);
+	bed_close(b);
+}
+
+TEST(test_rc_02_whole_message_of_another_mtu_is_refused)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_recv(b, 9, 0, LONG);
+	MUST(bed_put(b, run(IBA_SEND_ONLY, 0, 1), data, 4 * MTU));
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_INVALID), PSN_PEERS);
+	EXPECT_EQ(b->qp->reason, WEFT_R_IB_LENGTH);
 	bed_close(b);
 }
 

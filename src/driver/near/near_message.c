@@ -6,7 +6,7 @@
 
 #include "driver/sys/calls.h"
 
-enum { MAGIC = 0x77664e35 }; /* "wfN5": the version of messages, ring and records */
+enum { MAGIC = 0x77664e36 }; /* "wfN6": the version of messages, ring and records */
 
 /* Between processes of one host, so in its byte order. */
 struct wire_message {

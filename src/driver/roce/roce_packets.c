@@ -122,29 +122,31 @@ static void record_in(struct roce *r, const struct ib_in *in)
 	struct observed *observed = &r->net->adapter->observed;
 	uint8_t bytes[IBA_PACKET_MAX];
 	struct ib_in one = *in;
-	struct iba_packet p;
-	bool is_ack_requested;
-	uint32_t first;
+	struct iba_packet run;
+	uint32_t mtu;
 
-	if (in->run == 0 || ib_in_decode(&p, in) != WEFT_OK) {
+	if (in->run == 0 || ib_in_decode(&run, in) != WEFT_OK) {
 		record_packet_in(observed, in);
 		return;
 	}
-	first = p.psn;
-	is_ack_requested = p.is_ack_requested;
+	mtu = iba_run_mtu(&run);
 	one.bytes = bytes;
 	one.run = 0;
-	p.payload_bytes /= 1 + (uint32_t)in->run;
 	for (uint32_t i = 0; i <= in->run; i++) {
-		uint32_t at;
+		const uint8_t *payload = run.payload + i * mtu;
+		uint32_t left = run.payload_bytes - i * mtu, length = left < mtu ? left : mtu, at;
+		struct iba_packet p = run;
 
-		p.psn = iba_psn_add(first, i);
-		p.is_ack_requested = is_ack_requested && i == in->run; /* it is behind all */
+		p.opcode = iba_run_opcode(run.opcode, i, in->run);
+		p.psn = iba_psn_add(run.psn, i);
+		p.pad = iba_pad(length);
+		p.is_ack_requested = run.is_ack_requested && i == in->run; /* it is behind all */
+		p.is_solicited = run.is_solicited && i == in->run;
 		at = iba_encode(&p, bytes);
-		memcpy(bytes + at, p.payload + i * p.payload_bytes, p.payload_bytes);
-		at += p.payload_bytes;
-		memset(bytes + at, 0, IBA_ICRC_BYTES);
-		one.length = at + IBA_ICRC_BYTES;
+		memcpy(bytes + at, payload, length);
+		at += length;
+		memset(bytes + at, 0, (size_t)p.pad + IBA_ICRC_BYTES);
+		one.length = (size_t)at + p.pad + IBA_ICRC_BYTES;
 		record_packet_in(observed, &one);
 	}
 }

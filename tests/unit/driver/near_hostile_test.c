@@ -32,7 +32,7 @@ struct offer {
 
 enum { OFFER = 1, TAKEN, REFUSED, WAKE };
 
-static const struct offer good_offer = { 0x77664e35, OFFER, NEAR_SLOT, 1, 0 };
+static const struct offer good_offer = { 0x77664e36, OFFER, NEAR_SLOT, 1, 0 };
 
 static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
 {
