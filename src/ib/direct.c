@@ -22,7 +22,7 @@ static bool is_reliable(const struct ib_conn *c)
 }
 
 /* The longest Read: meanwhile this adapter does nothing else. */
-enum { READ_MAX = 1024 * 1024 };
+enum { READ_MAX = 1024 * 1024, READ_SPANS = 8 };
 
 static bool is_short(const struct ib_conn *c, const struct send_wqe *wqe)
 {
@@ -100,21 +100,27 @@ static bool run_write(struct ib_conn *c, struct send_wqe *wqe)
 	return is_gathered && access_peer(c, wqe, &all, load.copy);
 }
 
-/* Through copies that no packet of this batch uses. Bound: the Read's parts. */
+/* Straight to its place; the kernel finds memory that is gone by now. */
 static bool run_read(struct ib_conn *c, struct send_wqe *wqe)
 {
-	struct ib_port *port = c->port;
-	const uint32_t used = port->bounced % IB_BOUNCES;
-	const uint64_t most = (uint64_t)(IB_BOUNCES - used) * IBA_PAYLOAD_MAX;
-	uint8_t *bytes = &port->bounce[0][0] + (size_t)used * IBA_PAYLOAD_MAX;
-	struct stretch part = request_stretch(wqe);
+	struct stretch rest = request_stretch(wqe);
 
-	for (uint64_t left = wqe->length; left > 0;) {
-		part.length = left < most ? left : most;
-		left -= part.length;
-		if (!access_peer(c, wqe, &part, bytes) ||
-		    place_list(c->req.qp, &part, bytes) != WEFT_OK)
+	/* Bound: every round reads a byte at least. */
+	while (rest.length > 0) {
+		struct mem_span spans[READ_SPANS];
+		uint32_t count;
+
+		if (qp_segments_spans(c->req.qp, &rest, spans, READ_SPANS, &count) != WEFT_OK)
 			return false;
+		for (uint32_t i = 0; i < count; i++) {
+			struct stretch part = rest;
+
+			part.length = spans[i].length;
+			if (!access_peer(c, wqe, &part, spans[i].bytes))
+				return false;
+			rest.offset += part.length;
+			rest.length -= part.length;
+		}
 	}
 	return true;
 }

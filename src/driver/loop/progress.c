@@ -38,7 +38,7 @@ enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
 /* A program that polls so often between two arrivals, or in stand_by_ns, needs no thread. */
 enum { POLLS_MANY = 8 };
 
-/* While a CQ is armed, only polls as frequent as this replace the thread: an event waits as long. */
+/* While a CQ is armed, polls replace the thread if they are as frequent: an event waits so long. */
 static const uint64_t awake_ns = NS_PER_MS / 100;
 
 /*

@@ -164,6 +164,34 @@ TEST(test_near_direct_read_of_many_packets)
 	ends_close(&a, &b);
 }
 
+/* Each part straight to its place, and counted once. */
+TEST(test_near_direct_read_into_a_list)
+{
+	enum { PARTS = 4, PART = 10007 };
+	struct weft_sge list[PARTS];
+	struct weft_roce_counts before, after;
+	struct weft_send_wr wr;
+	struct end a, b;
+
+	DIRECT_OR_SKIP();
+	long_ends_open(&a, &b);
+	REQUIRE(!long_ask(&a, &b, WEFT_OP_READ, 8));
+	before = counts_of(&b);
+	for (uint32_t i = 0; i < PARTS; i++) /* the first part last in memory */
+		list[i] = node_seg(&a.node, (PARTS - 1 - i) * 2 * PART, PART);
+	wr = node_wr(WEFT_OP_READ, 1, list, &b.node);
+	wr.sge_count = PARTS;
+	REQUIRE(node_post(&a.node, &wr));
+	MUST_EQ(node_next(a.node.cq).status, WEFT_SUCCESS);
+	after = counts_of(&b);
+	EXPECT_EQ(after.direct - before.direct, 1);
+	EXPECT_EQ(after.payload_out - before.payload_out, PARTS * PART);
+	for (uint32_t i = 0; i < PARTS; i++)
+		EXPECT_MEM(a.node.memory + (PARTS - 1 - i) * 2 * PART, b.node.memory + i * PART,
+			   PART);
+	ends_close(&a, &b);
+}
+
 /* The last part is beyond the region: the packets refuse all of it. */
 TEST(test_near_direct_read_of_many_packets_is_checked_to_its_end)
 {
