@@ -89,6 +89,7 @@ bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool 
 	uint32_t tail = cq->head + cq->count;
 	bool is_waker = is_solicited || completion->status != WEFT_SUCCESS;
 
+	atomic_store_explicit(&cq->is_worth_polling, true, memory_order_relaxed);
 	if (cq->count == cq->max) {
 		cq->lost++;
 		cq->is_overrun = true;
@@ -178,6 +179,8 @@ enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions
 		cq->head = cq->head + 1 < cq->max ? cq->head + 1 : 0;
 	}
 	cq->count -= n;
+	atomic_store_explicit(&cq->is_worth_polling, cq->count > 0 || cq->is_overrun,
+			      memory_order_relaxed);
 	return WEFT_OK;
 }
 

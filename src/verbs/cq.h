@@ -2,6 +2,8 @@
 /* Completion queues: a ring of completions, its arming, and its overrun. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "verbs/adapter.h"
 
 enum cq_arm { CQ_UNARMED = 0, CQ_ARMED_NEXT, CQ_ARMED_SOLICITED };
@@ -22,6 +24,9 @@ struct weft_cq {
 	uint32_t hidden;
 	bool has_hidden_waker; /* one of them is solicited: it wakes CQ_ARMED_SOLICITED */
 	uint64_t release_ns;   /* until then; 0: not set yet */
+	/* For threads that do not hold the adapter's lock. */
+	atomic_bool is_worth_polling; /* it has completions, or an overrun to report */
+	atomic_uint polls_missed;     /* that found the lock taken, one after the other */
 };
 
 enum weft_reason cq_create(struct adapter *a, const struct weft_cq_options *options,

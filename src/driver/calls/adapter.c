@@ -59,12 +59,16 @@ static const struct host machine = {
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-/* 0 or an errno value. */
+/* 0 or an errno value. Threads hold the lock briefly: who waits for it tries a few times first. */
 static int lock_init(struct weft_adapter *a)
 {
+	pthread_mutexattr_t kind;
 	pthread_condattr_t attr;
-	int error = pthread_mutex_init(&a->lock, NULL);
+	int error;
 
+	pthread_mutexattr_init(&kind);
+	pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
+	error = pthread_mutex_init(&a->lock, &kind);
 	if (error != 0)
 		return error;
 	pthread_condattr_init(&attr);

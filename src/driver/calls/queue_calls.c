@@ -127,6 +127,26 @@ static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint
 		adapter_work(a);
 }
 
+/* As many polls in a row may miss the lock: its holder may not be running, and wait for us. */
+enum { POLLS_MISSED_MAX = 16 };
+
+/*
+ * False: another thread is in the adapter, and makes progress for this queue as well, which had
+ * nothing when it was last looked at. To wait for that thread, and be woken, costs far more.
+ */
+static bool enter_polling(struct weft_adapter *a, struct weft_cq *cq)
+{
+	if (!adapter_try_enter(a)) {
+		if (!atomic_load_explicit(&cq->is_worth_polling, memory_order_relaxed) &&
+		    atomic_fetch_add_explicit(&cq->polls_missed, 1, memory_order_relaxed) <
+			    POLLS_MISSED_MAX)
+			return false;
+		adapter_enter(a);
+	}
+	atomic_store_explicit(&cq->polls_missed, 0, memory_order_relaxed);
+	return true;
+}
+
 enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
 			      uint32_t *count)
 {
@@ -136,7 +156,11 @@ enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *comple
 
 	if (!cq || !count || (max > 0 && !completions))
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_cq(cq);
+	a = adapter_of(cq->adapter);
+	if (!enter_polling(a, cq)) {
+		*count = 0;
+		return WEFT_OK;
+	}
 	is_patient = !adapter_is_served(a) && a->net && net_is_patient(a->net);
 	if (!adapter_is_served(a))
 		look_for_more(a, cq, max);

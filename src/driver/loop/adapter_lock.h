@@ -110,6 +110,20 @@ static inline struct adapter *adapter_enter(struct weft_adapter *a)
 	return &a->core;
 }
 
+/* The same, unless that would have to wait for another thread. */
+static inline bool adapter_try_enter(struct weft_adapter *a)
+{
+	if (__builtin_expect(fork_is_child(), 0) || adapter_is_served(a)) {
+		adapter_enter(a);
+		return true;
+	}
+	if (pthread_mutex_trylock(&a->lock) != 0)
+		return false;
+	if (a->core.trace)
+		(void)adapter_now_ns(a);
+	return true;
+}
+
 /* Takes the lock of the queue pair's adapter. */
 static inline struct weft_adapter *adapter_enter_qp(const struct weft_qp *qp)
 {

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "driver/loop/adapter_lock.h"
 #include "live/verbs_fixture.h"
 
 enum { THREADS = 4, EACH = 400, WORDS = 64 };
@@ -235,5 +236,104 @@ TEST(test_qp_s3_threads_contend_for_one_word)
 		node_close(&contest.player[i], NULL);
 		node_close(&contest.target[i], i > 0 ? &contest.target[0] : NULL);
 	}
+	MUST(weft_adapter_close(adapter));
+}
+
+/* ---- A thread that stays in the adapter ----------------------------------------------------- */
+
+enum { POLLS_FEW = 8 };
+
+struct poller {
+	struct weft_cq *cq;
+	uint32_t polls, found;
+	atomic_bool has_ended;
+};
+
+static void *poll_few(void *argument)
+{
+	struct poller *p = argument;
+
+	for (uint32_t i = 0; i < p->polls; i++) {
+		struct weft_completion c;
+		uint32_t count;
+
+		HOLDS(weft_cq_poll(p->cq, &c, 1, &count) == WEFT_OK);
+		p->found += count;
+	}
+	atomic_store(&p->has_ended, true);
+	return NULL;
+}
+
+/* Another thread polls while this one is in the adapter, so long at most. True: it ended there. */
+static bool poll_outside(struct weft_adapter *adapter, struct poller *p, uint64_t ns)
+{
+	uint64_t end = thread_now_ns() + ns;
+	pthread_t thread;
+	bool has_ended;
+
+	adapter_enter(adapter);
+	if (pthread_create(&thread, NULL, poll_few, p) != 0) {
+		adapter_leave(adapter);
+		return false;
+	}
+	while (!atomic_load(&p->has_ended) && thread_now_ns() < end)
+		sched_yield();
+	has_ended = atomic_load(&p->has_ended);
+	adapter_leave(adapter);
+	pthread_join(thread, NULL);
+	return has_ended;
+}
+
+TEST(test_qp_18_an_empty_poll_does_not_wait_for_a_thread_in_the_adapter)
+{
+	struct weft_adapter *adapter;
+	struct poller p = { .polls = POLLS_FEW };
+	struct node n;
+
+	MUST(weft_adapter_open(NULL, &adapter));
+	node_open(adapter, &n, NULL);
+	p.cq = n.cq;
+	EXPECT(poll_outside(adapter, &p, PATIENCE_NS));
+	EXPECT_EQ(p.found, 0);
+	node_close(&n, NULL);
+	MUST(weft_adapter_close(adapter));
+}
+
+/* That thread may not be running, and wait for the processor of one that polls without end. */
+TEST(test_qp_18_polls_without_end_wait_for_a_thread_in_the_adapter)
+{
+	struct weft_adapter *adapter;
+	struct poller p = { .polls = 1000 };
+	struct node n;
+
+	MUST(weft_adapter_open(NULL, &adapter));
+	node_open(adapter, &n, NULL);
+	p.cq = n.cq;
+	EXPECT(!poll_outside(adapter, &p, 100 * 1000 * 1000));
+	EXPECT(atomic_load(&p.has_ended));
+	node_close(&n, NULL);
+	MUST(weft_adapter_close(adapter));
+}
+
+TEST(test_qp_18_a_poll_waits_for_what_is_there)
+{
+	struct weft_adapter *adapter;
+	struct poller p = { .polls = 1 };
+	struct weft_send_wr wr;
+	struct weft_sge s;
+	struct node a, b;
+
+	MUST(weft_adapter_open(NULL, &adapter));
+	node_open(adapter, &a, NULL);
+	node_open(adapter, &b, NULL);
+	nodes_connect(&a, &b);
+	s = node_seg(&a, 0, 8);
+	wr = node_wr(WEFT_OP_WRITE, 1, &s, &b);
+	REQUIRE(node_post(&a, &wr));
+	p.cq = a.cq;
+	EXPECT(!poll_outside(adapter, &p, 100 * 1000 * 1000));
+	EXPECT_EQ(p.found, 1);
+	node_close(&a, NULL);
+	node_close(&b, NULL);
 	MUST(weft_adapter_close(adapter));
 }
