@@ -348,10 +348,13 @@ static void round_run(struct process *p)
 		round_connect(p);
 		await_other(p, NEAR_IS_CONNECTED);
 	}
-	while (!atomic_load(&s->is_over)) {
+	while (!atomic_load(&s->is_over) && !(s->plan.is_quiet && atomic_load(&s->is_killing))) {
 		requests_post(p);
 		progress(p);
 	}
+	reach(p, NEAR_IS_QUIET);
+	while (!atomic_load(&s->is_over))
+		sched_yield();
 	spare_end(p);
 	requests_end(p);
 	round_close(p);

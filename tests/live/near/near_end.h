@@ -37,6 +37,7 @@ enum near_ending { NEAR_UNMAP_FIRST, NEAR_DEREGISTER_FIRST, NEAR_ENDING_LATER, N
 struct near_plan {
 	uint64_t seed;
 	bool has_timeouts; /* else requests end by that of the peer long before */
+	bool is_quiet;	   /* the survivor makes no progress from before the kill until its end */
 	enum near_ending ending;
 	enum near_traffic traffic[NEAR_CONNECTIONS];
 	uint8_t requesters[NEAR_CONNECTIONS]; /* a bit for each end */
@@ -44,7 +45,14 @@ struct near_plan {
 };
 
 /* In order, in each round. */
-enum near_stage { NEAR_BEGINS, NEAR_HAS_CARDS, NEAR_IS_CONNECTED, NEAR_RESTS, NEAR_STAGES };
+enum near_stage {
+	NEAR_BEGINS,
+	NEAR_HAS_CARDS,
+	NEAR_IS_CONNECTED,
+	NEAR_IS_QUIET,
+	NEAR_RESTS,
+	NEAR_STAGES
+};
 
 /* Written by the end's process. */
 struct near_account {
