@@ -95,6 +95,7 @@ void near_message_take(int fd, struct near_message *m)
 		m->takes_runs = wire.takes_runs != 0;
 		m->adapter_id = wire.adapter_id;
 	} else {
+		m->kind = NEAR_UNKNOWN;
 		near_message_done(m);
 		m->descriptors[0] = m->descriptors[1] = -1;
 	}

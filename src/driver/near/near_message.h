@@ -22,7 +22,8 @@ enum near_kind {
 	NEAR_REFUSED,
 	NEAR_WAKE,
 	NEAR_LEFT,
-	NEAR_CLOSED /* no message: the connection has ended */
+	NEAR_UNKNOWN, /* none of these, such as one of another version */
+	NEAR_CLOSED   /* no message: the connection has ended */
 };
 
 enum { NEAR_DESCRIPTORS = 2 };
@@ -44,8 +45,8 @@ struct near_message {
 bool near_message_send(int fd, const struct near_message *m);
 
 /*
- * The next message: NEAR_NONE if there is none now, NEAR_CLOSED if the connection has ended or
- * something else has come. Descriptors that could not be received are -1.
+ * The next message: NEAR_NONE if there is none now, NEAR_CLOSED if the connection has ended.
+ * Descriptors that could not be received are -1.
  */
 void near_message_take(int fd, struct near_message *m);
 void near_message_done(const struct near_message *m);

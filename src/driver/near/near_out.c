@@ -127,7 +127,8 @@ static bool message_handle(struct near_out *o, const struct near_message *m)
 		break;
 	}
 	near_message_done(m);
-	near_out_close(o, m->kind);
+	/* An adapter of another version lives, and takes packets by UDP. */
+	near_out_close(o, m->kind == NEAR_UNKNOWN && o->adapter_id == 0 ? NEAR_REFUSED : m->kind);
 	return false;
 }
 

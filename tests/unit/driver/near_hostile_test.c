@@ -215,35 +215,84 @@ TEST(test_near_broken_ring_is_closed)
 	expect_broken(put_the_longest_record);
 }
 
+/* A receiver by hand: what the end connects by, and that connection. */
+struct false_receiver {
+	struct end near;
+	struct ib_path path;
+	int listener, fd;
+};
+
+static void false_receiver_open(struct false_receiver *f)
+{
+	struct unix_names names = { .type = SOCK_SEQPACKET };
+	bool are_all_foreign;
+
+	(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.near.%u", FAR_SLOT);
+	f->listener = unix_names_take(&names, true, &are_all_foreign);
+	end_open(&f->near, NEAR_SLOT);
+	f->path = path_to_far;
+	f->path.near_number = near_reach(f->near.near, FAR_SLOT);
+	REQUIRE(f->path.near_number != 0);
+	f->fd = accept(f->listener, NULL, NULL);
+	REQUIRE(f->fd >= 0);
+}
+
+static void false_receiver_close(struct false_receiver *f)
+{
+	close(f->fd);
+	close(f->listener);
+	end_close(&f->near);
+}
+
+static const struct offer good_taken = { 0x77664e35, TAKEN, FAR_SLOT, 2, 0 };
+
 /* Says that it took the ring, which is believed once. */
 TEST(test_near_receiver_that_takes_the_ring_twice_is_left)
 {
-	const struct offer taken = { good_offer.magic, TAKEN, FAR_SLOT, 2, 0 };
-	struct unix_names names = { .type = SOCK_SEQPACKET };
-	struct ib_path path = path_to_far;
+	struct false_receiver f;
 	struct near_ended ended;
-	bool are_all_foreign;
-	struct end near;
-	int listener, fd;
 
 	WORLD_OR_SKIP();
-	(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.near.%u", FAR_SLOT);
-	listener = unix_names_take(&names, true, &are_all_foreign);
-	end_open(&near, NEAR_SLOT);
-	path.near_number = near_reach(near.near, FAR_SLOT);
-	REQUIRE(path.near_number != 0);
-	fd = accept(listener, NULL, NULL);
-	REQUIRE(fd >= 0);
-	offer_by_hand(fd, &taken, -1);
-	REQUIRE(end_look(&near, PATIENCE_MS));
-	REQUIRE(put(&near, &path, 1, 100) == NEAR_SENT);
-	REQUIRE(!near_ended(near.near, &ended));
-	offer_by_hand(fd, &taken, -1);
-	REQUIRE(end_look(&near, PATIENCE_MS));
-	REQUIRE(near_ended(near.near, &ended) && ended.number == path.near_number);
+	false_receiver_open(&f);
+	offer_by_hand(f.fd, &good_taken, -1);
+	REQUIRE(end_look(&f.near, PATIENCE_MS));
+	REQUIRE(put(&f.near, &f.path, 1, 100) == NEAR_SENT);
+	REQUIRE(!near_ended(f.near.near, &ended));
+	offer_by_hand(f.fd, &good_taken, -1);
+	REQUIRE(end_look(&f.near, PATIENCE_MS));
+	REQUIRE(near_ended(f.near.near, &ended) && ended.number == f.path.near_number);
 	EXPECT(!ended.is_refused);
-	EXPECT_EQ(put(&near, &path, 1, 100), NEAR_LOST);
-	close(fd);
-	close(listener);
-	end_close(&near);
+	EXPECT_EQ(put(&f.near, &f.path, 1, 100), NEAR_LOST);
+	false_receiver_close(&f);
+}
+
+/* It lives, and UDP reaches it: the ring is refused, not its process dead. */
+TEST(test_near_receiver_of_another_version_refuses)
+{
+	struct false_receiver f;
+	struct near_ended ended;
+	struct offer refused = good_taken;
+
+	WORLD_OR_SKIP();
+	refused.magic++;
+	refused.kind = REFUSED;
+	false_receiver_open(&f);
+	offer_by_hand(f.fd, &refused, -1);
+	REQUIRE(end_look(&f.near, PATIENCE_MS));
+	REQUIRE(near_ended(f.near.near, &ended) && ended.number == f.path.near_number);
+	EXPECT(ended.is_refused);
+	false_receiver_close(&f);
+	/* Messages of another length. */
+	false_receiver_open(&f);
+	REQUIRE(send(f.fd, "?", 1, MSG_NOSIGNAL) == 1);
+	REQUIRE(end_look(&f.near, PATIENCE_MS));
+	REQUIRE(near_ended(f.near.near, &ended) && ended.is_refused);
+	false_receiver_close(&f);
+	/* One that had taken the ring. */
+	false_receiver_open(&f);
+	offer_by_hand(f.fd, &good_taken, -1);
+	offer_by_hand(f.fd, &refused, -1);
+	REQUIRE(end_look(&f.near, PATIENCE_MS));
+	REQUIRE(near_ended(f.near.near, &ended) && !ended.is_refused);
+	false_receiver_close(&f);
 }
