@@ -12,23 +12,22 @@
 #include <unistd.h>
 
 #include "driver/sys/calls.h"
+#include "driver/sys/memory_file.h"
 
 enum { SIZE_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
 /* The version of this memory: "wfB1", and what it is made of. */
 static const uint64_t magic = UINT64_C(0x77664231) << 32 | sizeof(struct near_board);
 
-/* With its pages: without memory a fault in it would end a process. */
 static void *memory_make(size_t bytes, bool is_read_only, int *fd)
 {
 	const int seals = SIZE_SEALS | (is_read_only ? F_SEAL_FUTURE_WRITE : 0) | F_SEAL_SEAL;
-	void *at = MAP_FAILED;
+	void *at;
 
-	*fd = memfd_create("weft.near", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	*fd = memory_file_make(bytes);
 	if (*fd < 0)
 		return NULL;
-	if (ftruncate(*fd, (off_t)bytes) == 0 && fallocate(*fd, 0, 0, (off_t)bytes) == 0)
-		at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 	if (at != MAP_FAILED && fcntl(*fd, F_ADD_SEALS, seals) == 0 &&
 	    madvise(at, bytes, MADV_DONTFORK) == 0)
 		return at;

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "driver/sys/calls.h"
+#include "driver/sys/memory_file.h"
 
 enum { LINE_BYTES = 64, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
@@ -90,17 +91,11 @@ static int map_parts(struct ring *r, int fd, uint32_t bytes)
 int ring_make(struct ring *r, uint32_t wish)
 {
 	const uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE), bytes = wish > page ? wish : page;
-	int fd = memfd_create("weft.near", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
+	int fd = memory_file_make(head_bytes() + bytes), error;
 
 	if (fd < 0)
-		return -errno;
-	/* With its pages: without memory a fault in it would end a process. */
-	if (ftruncate(fd, (off_t)(head_bytes() + bytes)) < 0 ||
-	    fallocate(fd, 0, 0, (off_t)(head_bytes() + bytes)) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		error = -errno;
-	else
-		error = map_parts(r, fd, bytes);
+		return fd;
+	error = fcntl(fd, F_ADD_SEALS, SEALS) < 0 ? -errno : map_parts(r, fd, bytes);
 	if (error == 0) {
 		atomic_store(&r->head->maker, (uintptr_t)r->head);
 		return fd;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "driver/near/near_board.h"
 #include "driver/near/ring.h"
 #include "unit/driver/near_fixture.h"
 
@@ -352,4 +353,31 @@ TEST(test_near_listener_without_a_spare_descriptor_pauses)
 	REQUIRE(put(&p.near, &p.path, 1, 100) == NEAR_SENT);
 	expect_packet(&p.far, 1, 100);
 	pair_close(&p);
+}
+
+/* ---- Short of file size ---------------------------------------------------------------------- */
+
+/* Files in memory count as well: a process that makes one beyond the limit gets SIGXFSZ. */
+TEST(test_near_needs_no_file_beyond_the_limit)
+{
+	struct end near, far;
+	struct near_shown shown;
+	struct rlimit was, small;
+	uint32_t number;
+	bool is_shown;
+
+	WORLD_OR_SKIP();
+	end_open(&near, NEAR_SLOT);
+	end_open(&far, FAR_SLOT);
+	REQUIRE(getrlimit(RLIMIT_FSIZE, &was) == 0);
+	small = (struct rlimit){ 4096, was.rlim_max };
+	REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	number = near_reach(near.near, FAR_SLOT);
+	is_shown = near_shown_open(&shown, WEFT_POLICY_OPEN);
+	REQUIRE(setrlimit(RLIMIT_FSIZE, &was) == 0);
+	EXPECT_EQ(number, 0);
+	EXPECT(!is_shown && shown.board_fd < 0 && shown.marks_fd < 0);
+	REQUIRE(near_reach(near.near, FAR_SLOT) != 0);
+	end_close(&near);
+	end_close(&far);
 }
