@@ -30,9 +30,9 @@ struct offer {
 	uint64_t adapter_id, takes_runs;
 };
 
-enum { OFFER = 1, TAKEN, REFUSED, WAKE };
+enum { MAGIC = 0x77664e36 /* as near_message.c has it */, OFFER = 1, TAKEN, REFUSED, WAKE };
 
-static const struct offer good_offer = { 0x77664e36, OFFER, NEAR_SLOT, 1, 0 };
+static const struct offer good_offer = { MAGIC, OFFER, NEAR_SLOT, 1, 0 };
 
 static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
 {
@@ -244,7 +244,7 @@ static void false_receiver_close(struct false_receiver *f)
 	end_close(&f->near);
 }
 
-static const struct offer good_taken = { 0x77664e35, TAKEN, FAR_SLOT, 2, 0 };
+static const struct offer good_taken = { MAGIC, TAKEN, FAR_SLOT, 2, 0 };
 
 /* Says that it took the ring, which is believed once. */
 TEST(test_near_receiver_that_takes_the_ring_twice_is_left)
