@@ -335,6 +335,20 @@ static enum weft_reason take_answer(struct ib_conn *c, uint64_t now_ns, const st
 	return take_placed(c, now_ns, p);
 }
 
+/*
+ * What was asked for twice comes twice. A peer answers in order, so what is awaited comes behind
+ * it; if it were asked for again meanwhile, a slow peer would have ever more to answer.
+ */
+static void take_repeat(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	if (q->repeats_due > 0 && is_read(c)) {
+		q->repeats_due--;
+		rc_retry_busy(c, now_ns);
+	}
+}
+
 enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	const struct requester *q = &c->req;
@@ -348,8 +362,11 @@ enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 		return WEFT_OK;
 	}
 	/* IBA 9.7.5.1.1: answers to what was never sent, or had its answer, are not looked at. */
-	if (!iba_psn_is_within(p->psn, q->psn_una, out))
+	if (!iba_psn_is_within(p->psn, q->psn_una, out)) {
+		if (!is_ack)
+			take_repeat(c, now_ns);
 		return WEFT_R_IB_PSN;
+	}
 	if (is_ack && iba_syndrome(p->syndrome) != IBA_SYNDROME_ACK && !rc_near_nak(c, p))
 		return WEFT_R_IB_PSN;
 	return is_ack ? take_aeth(c, now_ns, p) : take_answer(c, now_ns, p);

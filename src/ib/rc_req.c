@@ -295,10 +295,12 @@ bool request_waits(struct ib_conn *c, struct send_wqe *wqe, enum weft_reason rea
 	return true;
 }
 
-static void count_again(struct ib_conn *c)
+/* answers: the packets that the peer answers with, if it was a Read. */
+static void count_again(struct ib_conn *c, uint32_t answers)
 {
 	c->port->counts.again++;
 	tally_of(c->port, c->req.qp)->resent++;
+	c->req.repeats_due += answers;
 }
 
 /*
@@ -338,7 +340,7 @@ static void step(struct ib_conn *c, const struct sent *s, bool is_read, uint32_t
 				 : packets;
 
 	if (iba_psn_is_before(q->psn_send, q->psn_sent))
-		count_again(c);
+		count_again(c, is_read ? taken : 0);
 	if (is_read)
 		q->read_psns += taken;
 	q->psn_send = iba_psn_add(q->psn_send, taken);
@@ -404,7 +406,7 @@ static bool fill_next(struct ib_conn *c, struct ib_out *out)
 	q->is_filling = true;
 	q->fill_psn = iba_psn_add(q->fill_psn, 1);
 	p.is_ack_requested = q->fill_psn % FILL_ACKS == 0 || q->fill_psn == q->fill_end;
-	count_again(c);
+	count_again(c, 0);
 	packet_make(c, &p, &load, out);
 	return true;
 }
@@ -451,7 +453,7 @@ static void ask_again(struct ib_conn *c, struct hole *hole, struct ib_out *out)
 		atomic_packet(c, wqe, &p);
 	}
 	rc_holes_asked(q, hole);
-	count_again(c);
+	count_again(c, iba_psn_distance(hole->from, hole->to));
 	packet_make(c, &p, NULL, out);
 }
 
@@ -481,7 +483,7 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	requester_move_probed(q, iba_form(p.opcode)->kind == IBA_KIND_READ ? PROBED_READ
 									   : PROBED_PACKET);
 	q->probe_psn = q->psn_una;
-	count_again(c);
+	count_again(c, q->probed == PROBED_READ ? iba_psn_distance(q->psn_una, q->probe_end) : 0);
 	packet_make(c, &p, &load, out);
 	return true;
 }

@@ -164,6 +164,15 @@ void rc_retry_alive(struct ib_conn *c, uint64_t now_ns)
 	q->progress_ns = now_ns;
 }
 
+void rc_retry_busy(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	q->progress_ns = now_ns;
+	if (q->deadline_ns != UINT64_MAX && !requester_is_waiting(q))
+		wait_for_answer(c, now_ns, q->probe_ns);
+}
+
 /* Where a probe had to find out how far the peer is, it is not left at that for long. */
 void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 {

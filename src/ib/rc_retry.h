@@ -59,5 +59,8 @@ void rc_retry_alive(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_sent(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns);
 
+/* The peer is busy with an earlier answer: the silence begins anew. */
+void rc_retry_busy(struct ib_conn *c, uint64_t now_ns);
+
 /* The peer is known to be gone: its answers are not waited for. */
 void rc_retry_give_up(struct ib_conn *c, uint64_t now_ns);

@@ -58,6 +58,7 @@ struct requester {
 	uint32_t hole_max, hole_count;
 	uint32_t missing;      /* packets of all holes */
 	uint32_t asks;	       /* repeated requests for missing responses so far */
+	uint64_t repeats_due;  /* packets that repeated Reads may still bring a second time */
 	uint32_t psn_reported; /* psn_high, or higher if holes had no room for all */
 	/* SEND-09: the data of the packet at absent_psn is paged out, and was asked for. */
 	uint32_t absent_psn;

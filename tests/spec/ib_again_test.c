@@ -426,3 +426,52 @@ TEST(test_rc_04_a_read_is_not_asked_for_again_within_the_timeout)
 	bed_silent(b);
 	bed_close(b);
 }
+
+static struct iba_packet answer(uint32_t n, uint32_t first, uint32_t count)
+{
+	struct iba_packet p = peer_op(n == first	       ? IBA_READ_RESPONSE_FIRST
+				      : n == first + count - 1 ? IBA_READ_RESPONSE_LAST
+							       : IBA_READ_RESPONSE_MIDDLE,
+				      iba_psn_add(PSN_OURS, n));
+
+	p.syndrome = iba_syndrome_ack(IBA_CREDITS_UNUSED);
+	return p;
+}
+
+/*
+ * RC-04: a peer answers in order. While it answers a Read once more that was asked for twice, those
+ * behind it wait, and are not lost: asked for them again, a slow peer would have ever more to
+ * answer. No more packets count than were asked for again.
+ */
+TEST(test_rc_04_no_read_is_asked_for_again_while_repeated_answers_come)
+{
+	enum { COUNT = 8 };
+	const uint64_t timeout_ns = iba_timeout_ns(14), step_ns = timeout_ns / 4 * 3;
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_READ }, 0, COUNT * MTU);
+	bed_expect(b, IBA_READ_REQUEST, PSN_OURS);
+	bed_wait(b, timeout_ns);
+	bed_expect(b, IBA_READ_REQUEST, PSN_OURS);
+	for (uint32_t n = 0; n < COUNT; n++)
+		MUST(bed_put(b, answer(n, 0, COUNT), data, MTU));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_post(b, (struct weft_send_wr){ .id = 2, .opcode = WEFT_OP_READ }, 0, COUNT * MTU);
+	bed_expect(b, IBA_READ_REQUEST, iba_psn_add(PSN_OURS, COUNT));
+	for (uint32_t n = 0; n < COUNT; n++) {
+		bed_wait(b, step_ns);
+		bed_silent(b);
+		EXPECT_EQ(bed_put(b, answer(n, 0, COUNT), data, MTU), WEFT_R_IB_PSN);
+	}
+	bed_wait(b, step_ns);
+	EXPECT_EQ(bed_put(b, answer(0, 0, COUNT), data, MTU), WEFT_R_IB_PSN);
+	bed_silent(b);
+	bed_wait(b, timeout_ns - step_ns - 1);
+	bed_silent(b);
+	bed_wait(b, 1);
+	bed_expect(b, IBA_READ_REQUEST, iba_psn_add(PSN_OURS, COUNT));
+	for (uint32_t n = COUNT; n < 2 * COUNT; n++)
+		MUST(bed_put(b, answer(n, COUNT, COUNT), data, MTU));
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_close(b);
+}
