@@ -100,6 +100,18 @@ static bool run_write(struct ib_conn *c, struct send_wqe *wqe)
 	return is_gathered && access_peer(c, wqe, &all, load.copy);
 }
 
+/* As any access to a span: the thread that unmaps the memory waits meanwhile. */
+static bool read_span(struct ib_conn *c, const struct send_wqe *wqe, const struct stretch *part,
+		      const struct mem_span *span)
+{
+	struct mem_watch *watch = mem_span_may_go(span) ? span->paging->watch : NULL;
+	bool is_done = mem_watch_enter(watch, span->bytes, span->length) &&
+		       access_peer(c, wqe, part, span->bytes);
+
+	mem_watch_leave(watch);
+	return is_done;
+}
+
 /* Straight to its place; the kernel finds memory that is gone by now. */
 static bool run_read(struct ib_conn *c, struct send_wqe *wqe)
 {
@@ -116,7 +128,7 @@ static bool run_read(struct ib_conn *c, struct send_wqe *wqe)
 			struct stretch part = rest;
 
 			part.length = spans[i].length;
-			if (!access_peer(c, wqe, &part, spans[i].bytes))
+			if (!read_span(c, wqe, &part, &spans[i]))
 				return false;
 			rest.offset += part.length;
 			rest.length -= part.length;

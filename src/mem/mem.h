@@ -261,7 +261,8 @@ static inline bool mem_span_has_pins(const struct mem_span *s)
 
 /*
  * Copies a span to or from memory of ours. All code accesses spans through these functions and
- * those below, or passes them to the kernel, which reports EFAULT. False: the memory is missing.
+ * those below; or passes them to the kernel, which reports EFAULT, between mem_watch_enter() and
+ * mem_watch_leave(). False: the memory is missing.
  */
 
 static inline bool mem_span_read(const struct mem_span *s, void *to)

@@ -184,7 +184,7 @@ static void take_out(struct ib_bed *b, const struct ib_out *out)
 
 void bed_run(struct ib_bed *b)
 {
-	struct ib_out out = { .ipv4_id = IPV4_ID };
+	struct ib_out out = { .ipv4_id = IPV4_ID, .near_number = b->config.path.near_number };
 	uint8_t room[IBA_PACKET_MAX];
 	bool has_moved = true;
 
