@@ -23,7 +23,7 @@ BELOW_MEM = ["base", "wire"]
 BELOW_TRANSPORT = BELOW_MEM + ["mem", "verbs"]
 TRANSPORTS = ["loopback", "iwarp", "ib"]
 BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "store"]
-CORE_ROOMS = BELOW_UPPER + ["rio", "iscsi", "push"]
+CORE_ROOMS = BELOW_UPPER + ["near", "rio", "iscsi", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
 CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/near", "driver/roce"]
 WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio"]
@@ -36,6 +36,7 @@ ARROWS = {
     "loopback": BELOW_TRANSPORT,
     "iwarp": BELOW_TRANSPORT,
     "ib": BELOW_TRANSPORT,
+    "near": BELOW_TRANSPORT + ["ib"],  # its packets
     "fabric": BELOW_MEM,
     "store": BELOW_MEM,
     "cm": BELOW_TRANSPORT + TRANSPORTS,

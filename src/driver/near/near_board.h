@@ -1,53 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What an adapter shows the adapters that send to it, so that these can access registered memory
- * of its process by themselves: the board, which they can only read, has its published regions
- * (mem/published.h) and the queue pairs by whose rights they access. In the other memory, the
- * marks, they write that they access memory now, and count what they did.
- */
+/* The memory of boards and marks (near/board.h), and that of the processes that show them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include "mem/published.h"
-
-enum { NEAR_GRANTS_MAX = 1024 };
-
-/* A queue pair, by the slot of its number. It stands still as published entries do. */
-struct near_grant {
-	_Atomic uint32_t number;			     /* 0: none */
-	uint32_t peer_qp, pd, rights, psn, mtu_bytes, epoch; /* see struct ib_direct_grant */
-};
-
-struct near_board {
-	uint64_t magic;
-	uint64_t token, token_addr; /* a number in the process, and where: to try to read it */
-	uint32_t policy;	    /* enum weft_policy */
-	_Atomic uint32_t is_shut;   /* all goes by packets: for a capture, or injected faults */
-	atomic_uint unmapped;	    /* see struct mem_peers */
-	struct near_grant grants[NEAR_GRANTS_MAX];
-	struct mem_published regions[MEM_PUBLISHED_MAX];
-};
-
-/* What the peer of a granted queue pair has done, see struct ib_direct_tally. */
-struct near_tally {
-	_Atomic uint64_t writes, written_bytes, reads, read_bytes;
-};
-
-struct near_marks {
-	struct mem_peer peers[MEM_PEERS_MAX];	    /* by the slots of their adapters */
-	struct near_tally tallies[NEAR_GRANTS_MAX]; /* as the grants */
-};
-
-/* The board and the marks of our own adapter. */
-struct near_shown {
-	struct near_board *board; /* NULL: there is none */
-	struct near_marks *marks;
-	int board_fd, marks_fd;
-	uint64_t token;
-};
+#include "near/board.h"
 
 /* False: there is none, for lack of memory or descriptors, or as the kernel is too old. */
 bool near_shown_open(struct near_shown *s, enum weft_policy policy);
@@ -55,13 +12,6 @@ void near_shown_close(struct near_shown *s);
 
 /* In a child of fork(), which has not mapped it. */
 void near_shown_abandon(struct near_shown *s);
-
-/* Those of another adapter. */
-struct near_seen {
-	const struct near_board *board; /* NULL: not seen */
-	struct near_marks *marks;
-	pid_t pid;
-};
 
 /*
  * Maps the memory of these descriptors, which it leaves open, if the kernel lets us access that

@@ -1,45 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The messages of a near connection: a unix socket from an adapter that sends packets to the one
- * that receives them.
- *
- *	sender                      receiver
- *	OFFER, with its ring  --->
- *	                      <---  TAKEN, with its board, or REFUSED
- *	WAKE                  --->                       a packet is there
- *	                      <---  WAKE                 there is room again
- *	                      <---  LEFT                 the adapter closes
- */
+/* The messages of a near connection (near/message.h) by a unix socket. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-enum near_kind {
-	NEAR_NONE = 0,
-	NEAR_OFFER,
-	NEAR_TAKEN,
-	NEAR_REFUSED,
-	NEAR_WAKE,
-	NEAR_LEFT,
-	NEAR_UNKNOWN, /* none of these, such as one of another version */
-	NEAR_CLOSED   /* no message: the connection has ended */
-};
-
-enum { NEAR_DESCRIPTORS = 2 };
-
-struct near_message {
-	enum near_kind kind;
-	uint8_t adapter_slot; /* of its sender */
-	bool takes_runs;      /* of a TAKEN: see struct ib_in */
-	uint64_t
-		adapter_id; /* of its sender: by chance, another one when the slot is taken again */
-	/*
-	 * Of an OFFER: the ring. Of a TAKEN: both parts of near_board.h. -1: none. Those that have
-	 * come are for near_message_done() to close.
-	 */
-	int descriptors[NEAR_DESCRIPTORS];
-};
+#include "near/message.h"
 
 /* False: the connection has ended, or its socket is full. */
 bool near_message_send(int fd, const struct near_message *m);
@@ -49,4 +12,6 @@ bool near_message_send(int fd, const struct near_message *m);
  * Descriptors that could not be received are -1.
  */
 void near_message_take(int fd, struct near_message *m);
+
+/* Closes the descriptors that have come with it. */
 void near_message_done(const struct near_message *m);

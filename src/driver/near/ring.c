@@ -8,20 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "driver/sys/calls.h"
 #include "driver/sys/memory_file.h"
 
-enum { LINE_BYTES = 64, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
-
-/* Each counter has a cache line of its own: it is written by one end alone. */
-struct ring_head {
-	_Atomic uint64_t maker;				  /* where its maker has mapped it */
-	_Alignas(LINE_BYTES) _Atomic uint64_t put;	  /* the sender's */
-	_Alignas(LINE_BYTES) _Atomic uint64_t taken;	  /* the receiver's */
-	_Alignas(LINE_BYTES) _Atomic uint32_t is_resting; /* the receiver sleeps */
-	_Alignas(LINE_BYTES) _Atomic uint32_t is_waiting; /* the sender waits for room */
-};
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 /*
  * Both ends of a ring may be in one process, at two addresses. The thread sanitizer does not know
@@ -31,29 +21,18 @@ struct ring_head {
 __attribute__((weak)) void __tsan_acquire(void *addr);
 __attribute__((weak)) void __tsan_release(void *addr);
 
-static void *sanitizer_name(const struct ring *r, const void *counter)
+static void sanitizer_hook(const struct ring *r, enum ring_point point)
 {
 	enum { NAMES = 4096, PAGE_BITS = 12 };
 	static char names[NAMES];
 	uint64_t number = atomic_load(&r->head->maker) >> PAGE_BITS;
+	bool is_put = point == RING_PUT_READ || point == RING_PUT_WRITE;
+	void *name = &names[(2 * number + is_put) % NAMES];
 
-	return &names[(2 * number + (counter == &r->head->put)) % NAMES];
-}
-
-static uint64_t counter_read(struct ring *r, _Atomic uint64_t *counter)
-{
-	uint64_t value = atomic_load_explicit(counter, memory_order_acquire);
-
-	if (CALLS_LIBRARY && __tsan_acquire)
-		__tsan_acquire(sanitizer_name(r, counter));
-	return value;
-}
-
-static void counter_write(struct ring *r, _Atomic uint64_t *counter, uint64_t value)
-{
-	if (CALLS_LIBRARY && __tsan_release)
-		__tsan_release(sanitizer_name(r, counter));
-	atomic_store_explicit(counter, value, memory_order_release);
+	if (point == RING_PUT_READ || point == RING_TAKEN_READ)
+		__tsan_acquire(name);
+	else
+		__tsan_release(name);
 }
 
 /* The head has pages of its own. */
@@ -63,8 +42,6 @@ static size_t head_bytes(void)
 
 	return page > sizeof(struct ring_head) ? page : sizeof(struct ring_head);
 }
-
-/* ---- Memory --------------------------------------------------------------------------------- */
 
 /* Reserves addresses for all first, so that nothing else is mapped between the parts. */
 static int map_parts(struct ring *r, int fd, uint32_t bytes)
@@ -85,6 +62,8 @@ static int map_parts(struct ring *r, int fd, uint32_t bytes)
 	}
 	(void)madvise(at, all, MADV_DONTFORK);
 	*r = (struct ring){ .head = (void *)at, .data = at + head, .bytes = bytes };
+	if (CALLS_LIBRARY && __tsan_acquire)
+		r->hook = sanitizer_hook;
 	return 0;
 }
 
@@ -126,105 +105,4 @@ void ring_unmap(struct ring *r)
 	if (r->head)
 		(void)munmap(r->head, head_bytes() + 2 * (size_t)r->bytes);
 	r->head = NULL;
-}
-
-/* ---- The sender ----------------------------------------------------------------------------- */
-
-static uint64_t used(const struct ring *r)
-{
-	return r->own - r->other;
-}
-
-/* What the receiver has taken by now. */
-static void see_taken(struct ring *r)
-{
-	r->other = counter_read(r, &r->head->taken);
-	r->is_broken |= used(r) > r->bytes;
-}
-
-static bool has_room(const struct ring *r, size_t bytes)
-{
-	return !r->is_broken && used(r) + ring_round(bytes) <= r->bytes;
-}
-
-uint8_t *ring_room(struct ring *r, size_t bytes)
-{
-	CHECK(bytes <= ring_record_max(r));
-	if (!has_room(r, bytes))
-		see_taken(r);
-	return has_room(r, bytes) ? r->data + r->own % r->bytes : NULL;
-}
-
-void ring_put(struct ring *r, size_t bytes)
-{
-	r->own += ring_round(bytes);
-	counter_write(r, &r->head->put, r->own);
-}
-
-/* The fence pairs with that of ring_rest(): one end sees what the other has written. */
-bool ring_wakes_receiver(struct ring *r)
-{
-	atomic_thread_fence(memory_order_seq_cst);
-	return atomic_load_explicit(&r->head->is_resting, memory_order_relaxed) &&
-	       atomic_exchange(&r->head->is_resting, 0) != 0;
-}
-
-bool ring_await_room(struct ring *r, size_t bytes)
-{
-	atomic_store(&r->head->is_waiting, 1);
-	atomic_thread_fence(memory_order_seq_cst);
-	see_taken(r);
-	if (!has_room(r, bytes) && !r->is_broken)
-		return true;
-	atomic_store(&r->head->is_waiting, 0);
-	return false;
-}
-
-/* ---- The receiver --------------------------------------------------------------------------- */
-
-size_t ring_peek(struct ring *r, const uint8_t **bytes)
-{
-	if (r->other == r->own)
-		r->other = counter_read(r, &r->head->put);
-	r->is_broken |= r->other - r->own > r->bytes;
-	*bytes = r->data + r->own % r->bytes;
-	return r->is_broken ? 0 : (size_t)(r->other - r->own);
-}
-
-bool ring_is_empty(const struct ring *r)
-{
-	return atomic_load_explicit(&r->head->put, memory_order_relaxed) == r->own;
-}
-
-void ring_take(struct ring *r, size_t bytes)
-{
-	r->own += ring_round(bytes);
-	counter_write(r, &r->head->taken, r->own);
-}
-
-bool ring_rest(struct ring *r)
-{
-	const uint8_t *bytes;
-
-	atomic_store_explicit(&r->head->is_resting, 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
-	return ring_peek(r, &bytes) == 0;
-}
-
-void ring_rest_end(struct ring *r)
-{
-	atomic_store_explicit(&r->head->is_resting, 0, memory_order_relaxed);
-}
-
-/*
- * When the ring is half empty, so that the sender has much to do at once. The fence pairs with that
- * of ring_await_room().
- */
-bool ring_wakes_sender(struct ring *r)
-{
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&r->head->is_waiting, memory_order_relaxed) ||
-	    r->other - r->own > r->bytes / 2)
-		return false;
-	return atomic_exchange(&r->head->is_waiting, 0) != 0;
 }

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "descriptors.h"
-#include "driver/near/near_parts.h"
 #include "driver/roce/roce.h"
 #include "live/near/near_world.h"
+#include "near/near_parts.h"
 #include "unit/driver/capture_fixture.h"
 #include "wire/iba_icrc.h"
 

@@ -2,16 +2,13 @@
 /* Adapters that send to us. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
-#include "driver/near/near_parts.h"
-#include "driver/near/near_record.h"
-#include "driver/sys/calls.h"
-#include "driver/sys/unix_sockets.h"
+#include "near/near_parts.h"
+#include "near/record.h"
 #include "wire/iba_icrc.h"
 
 enum {
-	MESSAGES_MAX = 16, /* at a time; epoll reports what is left */
+	MESSAGES_MAX = 16, /* at a time; the system reports what is left */
 	TAKES_MAX = 64	   /* records of one ring before the next one has its turn */
 };
 
@@ -25,10 +22,9 @@ void near_in_close(struct near_in *i)
 		n->from = NULL;
 		n->taking = 0;
 	}
-	near_in_ends(i);
-	near_watch_close(n, &i->watch);
-	ring_unmap(&i->ring);
-	list_remove(&i->link);
+	near_link_close(n, &i->link);
+	n->system->ring_unmap(n->options.owner, &i->ring);
+	list_remove(&i->listed);
 	near_in_ended(n, i->adapter_slot);
 	free(i);
 	n->counts.ins--;
@@ -37,7 +33,7 @@ void near_in_close(struct near_in *i)
 static void refuse(struct near_in *i)
 {
 	i->near->counts.refused++;
-	near_say(i->near, &i->watch, NEAR_REFUSED);
+	near_say(i->near, i->link, NEAR_REFUSED);
 	near_in_close(i);
 }
 
@@ -45,20 +41,22 @@ static void say_taken(struct near_in *i)
 {
 	const struct near *n = i->near;
 	const struct near_message m = { .kind = NEAR_TAKEN,
-					.adapter_slot = n->config.adapter_slot,
-					.adapter_id = n->adapter_id,
-					.takes_runs = n->config.takes_runs,
+					.adapter_slot = n->options.adapter_slot,
+					.adapter_id = n->options.adapter_id,
+					.takes_runs = n->options.takes_runs,
 					.descriptors = { n->shown.board_fd, n->shown.marks_fd } };
 
-	(void)near_message_send(i->watch.fd, &m);
+	(void)n->system->send(i->link, &m);
 }
 
 /* False: the ring was refused, and the connection closed. */
 static bool offer_take(struct near_in *i, const struct near_message *m)
 {
-	bool is_mapped = m->descriptors[0] >= 0 && ring_map(&i->ring, m->descriptors[0]) == 0;
+	const struct near *n = i->near;
+	bool is_mapped = m->descriptors[0] >= 0 &&
+			 n->system->ring_map(n->options.owner, &i->ring, m->descriptors[0]) == 0;
 
-	near_message_done(m);
+	n->system->done(m);
 	if (!is_mapped) {
 		refuse(i);
 		return false;
@@ -77,60 +75,54 @@ static bool message_handle(struct near_in *i, const struct near_message *m)
 		return offer_take(i, m);
 	if (i->ring.head && m->kind == NEAR_WAKE)
 		return true;
-	near_message_done(m);
+	i->near->system->done(m);
 	if (i->ring.head) {
 		i->has_ended = true;
-		near_in_ends(i);
-		near_watch_close(i->near, &i->watch);
+		near_link_close(i->near, &i->link);
 	} else {
 		refuse(i);
 	}
 	return false;
 }
 
-static void in_ready(struct watch *w, uint32_t events)
+static void in_ready(void *end)
 {
-	struct near_in *i = CONTAINER_OF(w, struct near_in, watch);
+	struct near_in *i = end;
+	const struct near *n = i->near;
 	struct near_message m = { .kind = NEAR_WAKE };
 
-	(void)events;
 	for (int left = MESSAGES_MAX; left > 0 && m.kind != NEAR_NONE; left--) {
-		near_message_take(w->fd, &m);
+		n->system->take(i->link, &m);
 		if (m.kind != NEAR_NONE && !message_handle(i, &m))
 			return;
 	}
 	/* The thread that rests may not have seen the wake-up, which is taken now. */
-	if (i->ring.head && i->near->is_resting)
+	if (i->ring.head && n->is_resting)
 		(void)ring_rest(&i->ring);
 }
 
-void near_in_open(struct near *n, int fd)
+void near_accept(struct near *n, struct near_link *link)
 {
-	struct near_in *i = NULL;
-	struct watch w = { .ready = in_ready, .fd = fd };
+	struct near_in *i = n->counts.ins < NEAR_SLOTS_MAX ? calloc(1, sizeof(*i)) : NULL;
 
-	if (!unix_is_trusted(fd))
-		n->counts.sent_away++;
-	else if (n->counts.ins < NEAR_SLOTS_MAX)
-		i = calloc(1, sizeof(*i));
 	if (!i) {
-		near_say(n, &w, NEAR_REFUSED);
-		call_close(fd);
+		near_say(n, link, NEAR_REFUSED);
+		n->system->close(link);
 		return;
 	}
-	i->watch = w;
+	i->link = link;
 	i->near = n;
-	list_add_tail(&n->ins, &i->link);
+	list_add_tail(&n->ins, &i->listed);
 	n->counts.ins++;
-	n->config.watch(n->config.owner, &i->watch, EPOLLIN);
-	in_ready(&i->watch, EPOLLIN);
+	n->system->watch(link, in_ready, i);
+	in_ready(i);
 }
 
 /* ---- Packets -------------------------------------------------------------------------------- */
 
 bool near_is_sent_to(const struct near *n)
 {
-	return n->counts.ins > 0 && !n->is_abandoned;
+	return n->counts.ins > 0 && !n->is_forsaken;
 }
 
 /* The packet returned last is done with. */
@@ -149,14 +141,14 @@ static void turn_end(struct near *n)
 
 	n->from = NULL;
 	n->taken = 0;
-	if (i && i->watch.fd >= 0 && ring_wakes_sender(&i->ring))
-		near_say(n, &i->watch, NEAR_WAKE);
+	if (i && i->link && ring_wakes_sender(&i->ring))
+		near_say(n, i->link, NEAR_WAKE);
 }
 
 /* Of a packet, or of a run. */
 static size_t bytes_max(const struct near_in *i, uint16_t run)
 {
-	return run > 0 && i->near->config.takes_runs ? ring_record_max(&i->ring) : IBA_PACKET_MAX;
+	return run > 0 && i->near->options.takes_runs ? ring_record_max(&i->ring) : IBA_PACKET_MAX;
 }
 
 /* The record is copied before it is checked: the sender may change it. */
@@ -186,7 +178,7 @@ static bool record_read(struct near *n, struct near_in *i)
 		.ipv4_fragment = IBA_IPV4_DF,
 		.is_near = true,
 		.has_no_icrc = !r.has_icrc,
-		.run = n->config.takes_runs ? r.run : 0,
+		.run = n->options.takes_runs ? r.run : 0,
 	};
 	n->in.to.port = IBA_UDP_PORT;
 	n->from = i;
@@ -200,7 +192,7 @@ static bool record_read(struct near *n, struct near_in *i)
 bool near_has_input(const struct near *n)
 {
 	for (const struct list *at = n->ins.next; at != &n->ins; at = at->next) {
-		const struct near_in *i = CONTAINER_OF(at, struct near_in, link);
+		const struct near_in *i = CONTAINER_OF(at, struct near_in, listed);
 
 		if (i->has_ended || (i->ring.head && !ring_is_empty(&i->ring)))
 			return true;
@@ -212,7 +204,7 @@ const struct ib_in *near_next(struct near *n)
 {
 	struct near_in *again = n->from;
 
-	if (n->is_abandoned)
+	if (n->is_forsaken)
 		return NULL;
 	take_last(n);
 	if (again && n->taken < TAKES_MAX && record_read(n, again))
@@ -220,9 +212,9 @@ const struct ib_in *near_next(struct near *n)
 	turn_end(n);
 	/* Bound: each has one look, and those that have nothing left are closed or passed. */
 	for (uint32_t left = n->counts.ins; left > 0; left--) {
-		struct near_in *i = CONTAINER_OF(list_pop(&n->ins), struct near_in, link);
+		struct near_in *i = CONTAINER_OF(list_pop(&n->ins), struct near_in, listed);
 
-		list_add_tail(&n->ins, &i->link);
+		list_add_tail(&n->ins, &i->listed);
 		if (i->ring.head && record_read(n, i))
 			return &n->in;
 		if (i->ring.is_broken) {
@@ -239,11 +231,11 @@ const struct ib_in *near_next(struct near *n)
 
 void near_stand_by(struct near *n, bool is_polled)
 {
-	if (!is_polled || !n->is_resting || n->is_abandoned)
+	if (!is_polled || !n->is_resting || n->is_forsaken)
 		return;
 	n->is_resting = false;
 	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
-		struct near_in *i = CONTAINER_OF(at, struct near_in, link);
+		struct near_in *i = CONTAINER_OF(at, struct near_in, listed);
 
 		if (i->ring.head)
 			ring_rest_end(&i->ring);
@@ -254,11 +246,11 @@ bool near_rest(struct near *n)
 {
 	bool is_empty = true;
 
-	if (n->is_abandoned)
+	if (n->is_forsaken)
 		return true;
 	n->is_resting = true;
 	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
-		struct near_in *i = CONTAINER_OF(at, struct near_in, link);
+		struct near_in *i = CONTAINER_OF(at, struct near_in, listed);
 
 		if (i->ring.head)
 			is_empty &= ring_rest(&i->ring);

@@ -2,7 +2,7 @@
 /* In front of each packet in a ring: what IP and UDP headers tell of it. */
 #pragma once
 
-#include "driver/near/ring.h"
+#include "near/ring.h"
 #include "wire/inet.h"
 
 struct near_record {

@@ -2,16 +2,13 @@
 /* Adapters that we send to. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/check.h"
-#include "driver/near/near_parts.h"
-#include "driver/near/near_record.h"
-#include "driver/sys/calls.h"
-#include "driver/sys/unix_sockets.h"
+#include "near/near_parts.h"
+#include "near/record.h"
 
 enum {
-	MESSAGES_MAX = 16, /* at a time; epoll reports what is left */
+	MESSAGES_MAX = 16, /* at a time; the system reports what is left */
 	SLOT_BITS = 8,	   /* of a number; the rest counts the outs */
 	RUN_HEADERS = NEAR_RECORD_BYTES + IBA_HEADERS_MAX + IBA_TRAILER_MAX
 };
@@ -36,7 +33,7 @@ static void unblock(struct near_out *o)
 static bool has_in(const struct near *n, uint64_t adapter_id)
 {
 	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
-		if (CONTAINER_OF(at, struct near_in, link)->adapter_id == adapter_id)
+		if (CONTAINER_OF(at, struct near_in, listed)->adapter_id == adapter_id)
 			return true;
 	}
 	return false;
@@ -75,25 +72,15 @@ void near_out_close(struct near_out *o, enum near_kind why)
 			.adapter_id = o->adapter_id,
 		};
 	list_remove(&o->touched_link);
-	near_watch_close(n, &o->watch);
-	ring_unmap(&o->ring);
-	near_seen_close(&o->seen);
+	near_link_close(n, &o->link);
+	n->system->ring_unmap(n->options.owner, &o->ring);
+	n->system->seen_close(&o->seen);
 	n->outs[o->number & NEAR_SLOTS_MAX] = NULL;
 	free(o);
 	n->counts.outs--;
 }
 
 /* ---- Connections ---------------------------------------------------------------------------- */
-
-/* The process that listens at the other end. */
-static pid_t process_of(const struct near_out *o)
-{
-	struct ucred other;
-	socklen_t length = sizeof(other);
-
-	return getsockopt(o->watch.fd, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 ? other.pid
-										      : 0;
-}
 
 /* Payload of a run. A small ring is for many packets, not for a few runs. */
 static uint32_t run_bytes_in(const struct ring *r)
@@ -109,13 +96,15 @@ static uint32_t run_bytes_in(const struct ring *r)
 /* False: the connection is closed. */
 static bool message_handle(struct near_out *o, const struct near_message *m)
 {
+	const struct near_system *system = o->near->system;
+
 	switch (m->kind) {
 	case NEAR_TAKEN:
 		if (o->adapter_id != 0)
 			break;
-		if (m->descriptors[1] >= 0 && o->near->config.mem)
-			(void)near_seen_open(&o->seen, m->descriptors, process_of(o));
-		near_message_done(m);
+		if (m->descriptors[1] >= 0 && o->near->options.mem)
+			(void)system->seen_open(o->link, m->descriptors, &o->seen);
+		system->done(m);
 		o->adapter_id = m->adapter_id;
 		o->run_bytes = m->takes_runs ? run_bytes_in(&o->ring) : 0;
 		unblock(o);
@@ -126,7 +115,7 @@ static bool message_handle(struct near_out *o, const struct near_message *m)
 	default:
 		break;
 	}
-	near_message_done(m);
+	system->done(m);
 	/* An adapter of another version lives, and takes packets by UDP. */
 	near_out_close(o, m->kind == NEAR_UNKNOWN && o->adapter_id == 0 ? NEAR_REFUSED : m->kind);
 	return false;
@@ -138,17 +127,16 @@ static bool messages_take(struct near_out *o)
 	struct near_message m = { .kind = NEAR_WAKE };
 
 	for (int left = MESSAGES_MAX; left > 0 && m.kind != NEAR_NONE; left--) {
-		near_message_take(o->watch.fd, &m);
+		o->near->system->take(o->link, &m);
 		if (m.kind != NEAR_NONE && !message_handle(o, &m))
 			return false;
 	}
 	return true;
 }
 
-static void out_ready(struct watch *w, uint32_t events)
+static void out_ready(void *end)
 {
-	(void)events;
-	(void)messages_take(CONTAINER_OF(w, struct near_out, watch));
+	(void)messages_take(end);
 }
 
 /* Smaller ones the more there are: a host of many adapters has a ring for each two of them. */
@@ -161,28 +149,35 @@ static uint32_t ring_bytes(const struct near *n)
 	return n->counts.outs < MEDIUM ? RING_BYTES_MAX / 4 : RING_BYTES_MIN;
 }
 
-static bool out_connect(struct near_out *o, uint8_t adapter_slot)
+static bool offer_ring(struct near_out *o)
 {
 	const struct near *n = o->near;
-	struct unix_names names = near_names_of(adapter_slot);
 	struct near_message offer = { .kind = NEAR_OFFER,
-				      .adapter_slot = n->config.adapter_slot,
-				      .adapter_id = n->adapter_id,
+				      .adapter_slot = n->options.adapter_slot,
+				      .adapter_id = n->options.adapter_id,
 				      .descriptors = { -1, -1 } };
-	bool is_sent = false;
+	bool is_sent;
 
-	o->watch.fd = unix_names_connect(&names);
-	if (o->watch.fd < 0)
+	offer.descriptors[0] = n->system->ring_make(n->options.owner, &o->ring, ring_bytes(n));
+	if (offer.descriptors[0] < 0)
 		return false;
-	offer.descriptors[0] = ring_make(&o->ring, ring_bytes(n));
-	if (offer.descriptors[0] >= 0) {
-		is_sent = near_message_send(o->watch.fd, &offer);
-		near_message_done(&offer);
-	}
-	if (is_sent)
+	is_sent = n->system->send(o->link, &offer);
+	n->system->done(&offer);
+	if (!is_sent)
+		n->system->ring_unmap(n->options.owner, &o->ring);
+	return is_sent;
+}
+
+static bool out_connect(struct near_out *o, uint8_t adapter_slot)
+{
+	struct near *n = o->near;
+
+	o->link = n->system->connect(n->options.owner, adapter_slot);
+	if (!o->link)
+		return false;
+	if (offer_ring(o))
 		return true;
-	ring_unmap(&o->ring);
-	call_close(o->watch.fd);
+	near_link_close(n, &o->link);
 	return false;
 }
 
@@ -193,7 +188,6 @@ static struct near_out *out_open(struct near *n, uint8_t adapter_slot)
 	if (!o)
 		return NULL;
 	o->near = n;
-	o->watch.ready = out_ready;
 	if (!out_connect(o, adapter_slot)) {
 		free(o);
 		return NULL;
@@ -203,7 +197,7 @@ static struct near_out *out_open(struct near *n, uint8_t adapter_slot)
 	list_init(&o->blocked_link);
 	n->outs[adapter_slot] = o;
 	n->counts.outs++;
-	n->config.watch(n->config.owner, &o->watch, EPOLLIN);
+	n->system->watch(o->link, out_ready, o);
 	return o;
 }
 
@@ -215,7 +209,7 @@ uint32_t near_reach(struct near *n, uint8_t adapter_slot)
 {
 	struct near_out *o;
 
-	if (n->is_abandoned || adapter_slot == 0)
+	if (n->is_forsaken || adapter_slot == 0)
 		return 0;
 	o = n->outs[adapter_slot];
 	if (!o || !messages_take(o))
@@ -286,7 +280,7 @@ struct near_out *near_out_find(const struct near *n, uint32_t number)
 {
 	struct near_out *o = n->outs[number & NEAR_SLOTS_MAX];
 
-	return o && o->number == number && !n->is_abandoned ? o : NULL;
+	return o && o->number == number && !n->is_forsaken ? o : NULL;
 }
 
 /* Room for a record at that receiver. */
@@ -385,12 +379,12 @@ enum near_sent near_end(struct near *n, const struct ib_out *out)
 
 void near_flush(struct near *n)
 {
-	while (!n->is_abandoned && !list_is_empty(&n->touched)) {
+	while (!n->is_forsaken && !list_is_empty(&n->touched)) {
 		struct near_out *o = CONTAINER_OF(list_pop(&n->touched), struct near_out,
 						  touched_link);
 
 		if (ring_wakes_receiver(&o->ring))
-			near_say(n, &o->watch, NEAR_WAKE);
+			near_say(n, o->link, NEAR_WAKE);
 	}
 }
 
@@ -404,7 +398,7 @@ bool near_has_blocked(const struct near *n)
 /* The receiver wakes us, but a look at the ring is faster. */
 bool near_has_room(struct near *n)
 {
-	for (struct list *at = n->blocked.next; at != &n->blocked && !n->is_abandoned;) {
+	for (struct list *at = n->blocked.next; at != &n->blocked && !n->is_forsaken;) {
 		struct near_out *o = CONTAINER_OF(at, struct near_out, blocked_link);
 
 		at = at->next;

@@ -2,31 +2,24 @@
 /*
  * Inside the near path:
  *
- *	near.c          life, the listener, wake-ups
+ *	near.c          life, messages
  *	near_in.c       adapters that send to us
  *	near_out.c      adapters that we send to
  *	near_direct.c   access to the memory of other adapters, and theirs to our own
- *	near_board.h    what adapters show each other for that
- *	near_record.h   what lies in front of a packet in a ring
- *	near_message.h  the messages between two adapters
- *	ring.h          the memory that they share
+ *	record.h        what lies in front of a packet in a ring
  */
 #pragma once
 
 #include "base/list.h"
-#include "driver/near/near.h"
-#include "driver/near/near_board.h"
-#include "driver/near/near_message.h"
-#include "driver/near/ring.h"
-#include "driver/sys/notice.h"
+#include "near/near.h"
 
 enum { NEAR_SLOTS_MAX = UINT8_MAX };
 
 /* An adapter that sends to us. */
 struct near_in {
-	struct watch watch;
+	struct near_link *link; /* NULL: it has ended */
 	struct near *near;
-	struct list link;    /* of near->ins */
+	struct list listed;  /* of near->ins */
 	struct ring ring;    /* not mapped before the OFFER */
 	uint64_t adapter_id; /* 0 before the OFFER */
 	uint8_t adapter_slot;
@@ -42,7 +35,7 @@ enum near_flow {
 
 /* An adapter that we send to. */
 struct near_out {
-	struct watch watch;
+	struct near_link *link;
 	struct near *near;
 	uint32_t number;	  /* of paths that lead to it */
 	uint64_t adapter_id;	  /* 0: it has not taken the ring yet */
@@ -65,16 +58,14 @@ struct near_end {
 enum { NEAR_ENDS_MAX = 2 * NEAR_SLOTS_MAX };
 
 struct near {
-	struct near_config config;
-	uint64_t adapter_id; /* our own, see struct near_message */
-	struct watch listener;
-	int spare_fd;	     /* closed to accept a connection when descriptors are short; or -1 */
-	struct list ins;     /* the next to be read first */
-	struct list touched; /* outs whose receivers may have to be woken */
+	struct near_options options;
+	const struct near_system *system; /* of the options */
+	struct list ins;		  /* the next to be read first */
+	struct list touched;		  /* outs whose receivers may have to be woken */
 	struct list blocked;
 	struct near_out *outs[NEAR_SLOTS_MAX + 1]; /* by slot */
 	uint32_t outs_made;			   /* numbers them */
-	bool is_abandoned, is_resting, is_paused, is_leaving;
+	bool is_forsaken, is_resting, is_leaving;
 	bool has_room_again; /* of an out that was blocked, until near_room_used() */
 	struct near_end ends[NEAR_ENDS_MAX];
 	uint32_t end_count;
@@ -87,23 +78,17 @@ struct near {
 	/* Memory of ours that others access. */
 	struct near_shown shown;
 	struct mem_publisher publisher;
-	struct mem_peers peers;
-	/* By slot, of adapters that send to us: the descriptor + 1, or 0. Any thread reads it. */
-	atomic_int connections[NEAR_SLOTS_MAX + 1];
 	/* Of near_begin(); NULL: the packet will be lost. */
 	struct near_out *to;
 	uint8_t spare[IBA_PACKET_MAX];
 };
 
-/* The unix socket of an adapter. */
-struct unix_names near_names_of(uint8_t adapter_slot);
+/* Sends a message without a descriptor. If the link is full, the other end has enough of them. */
+void near_say(struct near *n, struct near_link *link, enum near_kind kind);
 
-/* Sends a message without a descriptor. If the socket is full, the other end has enough of them. */
-void near_say(struct near *n, const struct watch *w, enum near_kind kind);
-void near_watch_close(struct near *n, struct watch *w);
+/* Closes the link, if it is still open. */
+void near_link_close(struct near *n, struct near_link **link);
 
-/* Takes over a connection that was accepted. */
-void near_in_open(struct near *n, int fd);
 void near_in_close(struct near_in *i);
 
 struct near_out *near_out_find(const struct near *n, uint32_t number);
@@ -111,14 +96,12 @@ struct near_out *near_out_find(const struct near *n, uint32_t number);
 /* Lets others access memory of ours; no longer. */
 void near_direct_open(struct near *n);
 void near_direct_close(struct near *n);
-void near_direct_abandon(struct near *n);
 
 /*
- * A connection from that adapter begins, which marks nothing before it is taken; it is about to be
- * closed; nothing of it is left.
+ * A connection from that adapter begins, which marks nothing before it is taken; nothing of it is
+ * left.
  */
 void near_in_begins(struct near_in *i);
-void near_in_ends(struct near_in *i);
 void near_in_ended(struct near *n, uint8_t adapter_slot);
 
 /* The kind of the message that ended it: REFUSED, LEFT, or else CLOSED. */

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Access to memory of adapters that we send to, and what lets others access ours. */
 #include <errno.h>
-#include <poll.h>
-#include <time.h>
 
 #include "base/id_table.h"
-#include "driver/near/near_parts.h"
-#include "driver/sys/calls.h"
-#include "driver/sys/clock.h"
-#include "driver/sys/wait.h"
+#include "near/near_parts.h"
 
 _Static_assert((int)MEM_PEERS_MAX > (int)NEAR_SLOTS_MAX, "each adapter of a host has a mark");
 
@@ -47,8 +42,11 @@ static void count_access(struct near_tally *t, const struct ib_direct_access *a)
 				  memory_order_relaxed);
 }
 
-/* The mark is set: the target waits for it before it changes anything of the board. */
-static int access_marked(const struct near_seen *s, struct ib_direct_access *a)
+/*
+ * Where the memory is that the access may reach now. The mark is set: the target waits for it
+ * before it changes anything of the board.
+ */
+static bool look_at_board(const struct near_board *b, struct ib_direct_access *a, uint64_t *addr)
 {
 	struct mem_access access = {
 		.addr = a->addr,
@@ -57,18 +55,11 @@ static int access_marked(const struct near_seen *s, struct ib_direct_access *a)
 		.qp = a->peer_qp,
 		.kind = a->is_write ? MEM_REMOTE_WRITE : MEM_REMOTE_READ,
 	};
-	const struct near_board *b = s->board;
-	uint64_t addr;
-	int error;
 
-	if (atomic_load(&b->is_shut) || atomic_load(&b->unmapped) > 0 ||
-	    !is_granted(b, a, &access.pd) ||
-	    mem_published_check(b->regions, (enum weft_policy)b->policy, &access, &addr) != WEFT_OK)
-		return EACCES;
-	error = near_seen_move(s, addr, a->bytes, a->length, a->is_write);
-	if (error == 0 && a->counted > 0)
-		count_access(&s->marks->tallies[grant_index(a->peer_qp)], a);
-	return error;
+	return !atomic_load(&b->is_shut) && atomic_load(&b->unmapped) == 0 &&
+	       is_granted(b, a, &access.pd) &&
+	       mem_published_check(b->regions, (enum weft_policy)b->policy, &access, addr) ==
+		       WEFT_OK;
 }
 
 bool near_can_access(const struct near *n, uint32_t near_number)
@@ -79,40 +70,41 @@ bool near_can_access(const struct near *n, uint32_t near_number)
 }
 
 /* The fence pairs with that of await_all(), and with the stores of count_unmapped(). */
+static void mark_set(atomic_uint *is_accessing)
+{
+	atomic_store_explicit(is_accessing, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void step(const struct near *n)
+{
+	if (n->system->step)
+		n->system->step(n->options.owner);
+}
+
 bool near_access(struct near *n, struct ib_direct_access *a)
 {
 	struct near_out *o = near_out_find(n, a->near_number);
-	atomic_uint *is_accessing = &o->seen.marks->peers[n->config.adapter_slot].is_accessing;
-	int error;
+	const struct near_seen *s = &o->seen;
+	atomic_uint *is_accessing = &s->marks->peers[n->options.adapter_slot].is_accessing;
+	int error = EACCES;
+	uint64_t addr;
 
-	atomic_store_explicit(is_accessing, 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
-	error = access_marked(&o->seen, a);
+	mark_set(is_accessing);
+	step(n);
+	if (look_at_board(s->board, a, &addr)) {
+		step(n);
+		error = n->system->move(s, addr, a->bytes, a->length, a->is_write);
+	}
+	if (error == 0 && a->counted > 0)
+		count_access(&s->marks->tallies[grant_index(a->peer_qp)], a);
 	atomic_store_explicit(is_accessing, 0, memory_order_release);
 	if (error == EPERM || error == ESRCH) /* it will not be allowed again */
-		near_seen_close(&o->seen);
+		n->system->seen_close(&o->seen);
 	return error == 0;
 }
 
 /* ---- Memory of ours ------------------------------------------------------------------------- */
-
-/* Whether the process at the other end of a connection has ended. */
-static bool has_ended(int fd)
-{
-	struct pollfd p = { .fd = fd };
-	const struct timespec now = { 0 };
-
-	return fd < 0 || (syscall(SYS_ppoll, &p, 1L, &now, NULL, 0L) == 1 &&
-			  (p.revents & (POLLHUP | POLLERR | POLLNVAL)));
-}
-
-/* The thread that has the adapter's lock may close the connection meanwhile: it has ended then. */
-static bool peer_has_ended(const struct mem_peers *peers, uint32_t index)
-{
-	const struct near *n = CONTAINER_OF(peers, struct near, peers);
-
-	return index > NEAR_SLOTS_MAX || has_ended(atomic_load(&n->connections[index]) - 1);
-}
 
 /*
  * A process that is stopped within its access is not waited for without end: most are stopped
@@ -120,16 +112,13 @@ static bool peer_has_ended(const struct mem_peers *peers, uint32_t index)
  */
 static void await_in(const struct near_in *i)
 {
-	const atomic_uint *is_accessing =
-		&i->near->shown.marks->peers[i->adapter_slot].is_accessing;
-	uint64_t end_ns;
-	uint32_t rounds = 0;
+	const struct near *n = i->near;
+	const atomic_uint *is_accessing = &n->shown.marks->peers[i->adapter_slot].is_accessing;
+	struct near_wait wait = { 0 };
 
-	if (!atomic_load(is_accessing))
-		return;
-	end_ns = clock_ns() + access_wait_ns;
-	while (atomic_load(is_accessing) && !has_ended(i->watch.fd) && clock_ns() < end_ns)
-		wait_a_little(&rounds);
+	while (atomic_load(is_accessing) && i->link && !n->system->has_ended(i->link) &&
+	       n->system->wait(n->options.owner, &wait))
+		;
 }
 
 static void await_all(void *owner)
@@ -138,43 +127,34 @@ static void await_all(void *owner)
 
 	atomic_thread_fence(memory_order_seq_cst);
 	for (struct list *at = n->ins.next; at != &n->ins; at = at->next)
-		await_in(CONTAINER_OF(at, struct near_in, link));
+		await_in(CONTAINER_OF(at, struct near_in, listed));
 }
 
 void near_direct_open(struct near *n)
 {
-	if (!n->config.mem || !near_shown_open(&n->shown, n->config.mem->policy))
+	struct mem_table *mem = n->options.mem;
+
+	n->shown = (struct near_shown){ .board_fd = -1, .marks_fd = -1 };
+	if (!mem || !n->system->show(n->options.owner, &n->shown, mem->policy))
 		return;
 	n->publisher = (struct mem_publisher){ .entries = n->shown.board->regions,
 					       .await = await_all,
 					       .owner = n };
-	n->peers = (struct mem_peers){ .unmapped = &n->shown.board->unmapped,
-				       .each = n->shown.marks->peers,
-				       .has_ended = peer_has_ended };
-	mem_table_publish(n->config.mem, &n->publisher);
-	notice_set_peers(n->config.mem->watch, &n->peers);
+	mem_table_publish(mem, &n->publisher);
 }
 
 void near_direct_close(struct near *n)
 {
 	if (!n->shown.board)
 		return;
-	notice_set_peers(n->config.mem->watch, NULL);
-	mem_table_publish(n->config.mem, NULL);
-	near_shown_close(&n->shown);
-}
-
-void near_direct_abandon(struct near *n)
-{
-	if (n->shown.board)
-		mem_table_publish(n->config.mem, NULL);
-	near_shown_abandon(&n->shown);
+	mem_table_publish(n->options.mem, NULL);
+	n->system->hide(n->options.owner, &n->shown);
 }
 
 static bool has_slot(const struct near *n, uint8_t adapter_slot)
 {
 	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
-		if (CONTAINER_OF(at, struct near_in, link)->adapter_slot == adapter_slot)
+		if (CONTAINER_OF(at, struct near_in, listed)->adapter_slot == adapter_slot)
 			return true;
 	}
 	return false;
@@ -185,18 +165,9 @@ void near_in_begins(struct near_in *i)
 {
 	struct near *n = i->near;
 
-	atomic_store(&n->connections[i->adapter_slot], i->watch.fd + 1);
+	n->system->name(i->link, i->adapter_slot);
 	if (n->shown.board)
 		atomic_store(&n->shown.marks->peers[i->adapter_slot].is_accessing, 0);
-}
-
-/* Unless a process that has the slot now has connected. */
-void near_in_ends(struct near_in *i)
-{
-	int connection = i->watch.fd + 1;
-
-	(void)atomic_compare_exchange_strong(&i->near->connections[i->adapter_slot], &connection,
-					     0);
 }
 
 /* The process may have died while it accessed memory; another one may have its slot by now. */
