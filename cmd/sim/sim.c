@@ -51,7 +51,9 @@ static const char usage[] =
 	"  --world roce-rc    only RC; likewise roce-uc, roce-rd, roce-cm\n"
 	"  --world roce-ud    unreliable datagrams of three nodes, and multicast groups\n"
 	"  --world roce-xrc   XRC: shared receive queues of processes that end and begin anew\n"
-	"  --world roce-near  RC with runs of packets, as they go by shared memory\n"
+	"  --world roce-runs  RC with runs of packets, as they go by shared memory\n"
+	"  --world roce-near  RC between processes of one host, by shared memory; any of them may\n"
+	"                     stop, end or be killed at any step\n"
 	"  --world rio        directed I/O: requesters, an owner and I/O units with disks, any of\n"
 	"                     which may stop at any step\n"
 	"  --seed N    the seed: the same number, the same history\n"
@@ -114,10 +116,10 @@ static void rio_add(const void *world, struct sim_sums *sums)
 }
 
 static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {
-	[SIM_LOOPBACK] = loopback_add, [SIM_IWARP] = iwarp_add,	 [SIM_ROCE] = roce_add,
-	[SIM_ROCE_RC] = roce_add,      [SIM_ROCE_UC] = roce_add, [SIM_ROCE_RD] = roce_add,
-	[SIM_ROCE_CM] = roce_add,      [SIM_ROCE_UD] = roce_add, [SIM_ROCE_XRC] = roce_add,
-	[SIM_ROCE_NEAR] = roce_add,    [SIM_RIO] = rio_add,
+	[SIM_LOOPBACK] = loopback_add, [SIM_IWARP] = iwarp_add,	   [SIM_ROCE] = roce_add,
+	[SIM_ROCE_RC] = roce_add,      [SIM_ROCE_UC] = roce_add,   [SIM_ROCE_RD] = roce_add,
+	[SIM_ROCE_CM] = roce_add,      [SIM_ROCE_UD] = roce_add,   [SIM_ROCE_XRC] = roce_add,
+	[SIM_ROCE_RUNS] = roce_add,    [SIM_ROCE_NEAR] = roce_add, [SIM_RIO] = rio_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */

@@ -54,5 +54,6 @@ struct near_shown {
 struct near_seen {
 	const struct near_board *board; /* NULL: not seen */
 	struct near_marks *marks;
-	int pid; /* its process */
+	int pid;     /* its process */
+	void *owner; /* the system's */
 };

@@ -12,6 +12,12 @@ static uint32_t grant_index(uint32_t qp_number)
 	return id_slot(qp_number) % NEAR_GRANTS_MAX;
 }
 
+static void step(const struct near *n)
+{
+	if (n->system->step)
+		n->system->step(n->options.owner);
+}
+
 /* ---- Memory of others ----------------------------------------------------------------------- */
 
 /*
@@ -76,12 +82,6 @@ static void mark_set(atomic_uint *is_accessing)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-static void step(const struct near *n)
-{
-	if (n->system->step)
-		n->system->step(n->options.owner);
-}
-
 bool near_access(struct near *n, struct ib_direct_access *a)
 {
 	struct near_out *o = near_out_find(n, a->near_number);
@@ -128,6 +128,7 @@ static void await_all(void *owner)
 	atomic_thread_fence(memory_order_seq_cst);
 	for (struct list *at = n->ins.next; at != &n->ins; at = at->next)
 		await_in(CONTAINER_OF(at, struct near_in, listed));
+	step(n);
 }
 
 void near_direct_open(struct near *n)

@@ -27,7 +27,13 @@ struct ring_head {
 	_Alignas(RING_LINE_BYTES) _Atomic uint32_t is_waiting; /* the sender waits for room */
 };
 
-enum ring_point { RING_PUT_READ, RING_PUT_WRITE, RING_TAKEN_READ, RING_TAKEN_WRITE };
+enum ring_point {
+	RING_PUT_READ,
+	RING_PUT_WRITE,
+	RING_TAKEN_READ,
+	RING_TAKEN_WRITE,
+	RING_WRITTEN /* either */
+};
 
 struct ring {
 	struct ring_head *head; /* shared; NULL: not mapped */
@@ -37,9 +43,9 @@ struct ring {
 	uint64_t other;		/* the same of the other end, as last seen */
 	bool is_broken;
 	/*
-	 * Called after the other end's counter was read, and before the own one is written: for
-	 * the simulator, to let other processes run there, and for the thread sanitizer, to know
-	 * what the counters order. NULL: not called.
+	 * Called after the other end's counter was read, and before and after the own one is
+	 * written: for the simulator, to let other processes run there, and for the thread
+	 * sanitizer, to know what the counters order. NULL: not called.
 	 */
 	void (*hook)(const struct ring *r, enum ring_point point);
 	void *owner; /* of the hook */
@@ -98,6 +104,7 @@ static inline void ring_put(struct ring *r, size_t bytes)
 	r->own += ring_round(bytes);
 	ring_hook(r, RING_PUT_WRITE);
 	atomic_store_explicit(&r->head->put, r->own, memory_order_release);
+	ring_hook(r, RING_WRITTEN);
 }
 
 /*
@@ -150,6 +157,7 @@ static inline void ring_take(struct ring *r, size_t bytes)
 	r->own += ring_round(bytes);
 	ring_hook(r, RING_TAKEN_WRITE);
 	atomic_store_explicit(&r->head->taken, r->own, memory_order_release);
+	ring_hook(r, RING_WRITTEN);
 }
 
 /* Rests: the next record wakes us. False: there is one already. */

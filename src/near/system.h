@@ -28,8 +28,8 @@ struct near_system {
 	/* False: the connection has ended, or is full of messages. */
 	bool (*send)(struct near_link *link, const struct near_message *m);
 	/*
-	 * The next message: NEAR_NONE if there is none now, NEAR_CLOSED if the connection has ended
-	 * or something else has come. Descriptors that could not be received are -1.
+	 * The next message: NEAR_NONE if there is none now, NEAR_UNKNOWN if it is none of ours,
+	 * NEAR_CLOSED if the connection has ended. Descriptors that could not be received are -1.
 	 */
 	void (*take)(struct near_link *link, struct near_message *m);
 	/* Closes the descriptors of a message. */

@@ -91,6 +91,11 @@ static int roce_near_open(void *world, uint64_t seed)
 	return roce_world_open(world, seed, ROCE_NEAR);
 }
 
+static int roce_runs_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_RUNS);
+}
+
 static int roce_xrc_open(void *world, uint64_t seed)
 {
 	return roce_world_open(world, seed, ROCE_XRC);
@@ -221,6 +226,15 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.name = "roce-near",
 		.world_bytes = sizeof(struct roce_world),
 		.open = roce_near_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_RUNS] = {
+		.name = "roce-runs",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_runs_open,
 		.step = roce_step,
 		.failure = roce_failure,
 		.close = roce_close,

@@ -16,8 +16,9 @@ enum sim_kind_id {
 	SIM_ROCE_UC,
 	SIM_ROCE_RD,
 	SIM_ROCE_CM,
-	SIM_ROCE_UD, /* these three only by name */
+	SIM_ROCE_UD, /* these four only by name */
 	SIM_ROCE_XRC,
+	SIM_ROCE_RUNS,
 	SIM_ROCE_NEAR,
 	SIM_RIO, /* sim/rio/rio_world.h */
 	SIM_KINDS

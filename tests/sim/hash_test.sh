@@ -10,6 +10,7 @@ hashes() {
 	"$@" sim --seed 1 --count "$count" --hash
 	"$@" sim --world iwarp --seed 1 --count "$count" --hash
 	"$@" sim --world roce --seed 1 --count "$count" --hash
+	"$@" sim --world roce-near --seed 1 --count "$count" --hash
 	"$@" sim --world rio --seed 1 --count "$count" --hash
 }
 

@@ -13,12 +13,12 @@ TEST(test_trn_s2_rc_04_qp_s3_random_work_on_a_bad_network)
 }
 
 /* Seeds that failed once with runs of packets. */
-static const uint64_t failed_near[] = { 0 };
+static const uint64_t failed_runs[] = { 0 };
 
 TEST(test_trn_s2_rc_04_random_work_with_runs_of_packets)
 {
-	seeds_run_each(SIM_ROCE_NEAR, failed_near, sizeof(failed_near) / sizeof(failed_near[0]));
-	seeds_run_some(SIM_ROCE_NEAR, IB_SEEDS);
+	seeds_run_each(SIM_ROCE_RUNS, failed_runs, sizeof(failed_runs) / sizeof(failed_runs[0]));
+	seeds_run_some(SIM_ROCE_RUNS, IB_SEEDS);
 }
 
 TEST(test_rc_same_seed_same_history)

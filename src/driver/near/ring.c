@@ -31,7 +31,7 @@ static void sanitizer_hook(const struct ring *r, enum ring_point point)
 
 	if (point == RING_PUT_READ || point == RING_TAKEN_READ)
 		__tsan_acquire(name);
-	else
+	else if (point != RING_WRITTEN)
 		__tsan_release(name);
 }
 

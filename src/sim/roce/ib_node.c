@@ -11,6 +11,14 @@ enum { ROUNDS_MAX = 8, POLLS_CONTENT = 32 };
 
 static const uint64_t tick_ns = 1000 * 1000;
 
+void ib_node_addresses(int index, struct inet_end at[2])
+{
+	memcpy(at[0].address, (uint8_t[]){ 10, 0, 0, (uint8_t)(1 + index) }, 4);
+	at[1].address[0] = 0xfd;
+	at[1].address[15] = (uint8_t)(1 + index);
+	at[0].port = at[1].port = IBA_UDP_PORT;
+}
+
 void ib_node_open(struct ib_node *n, int index, struct adapter *adapter)
 {
 	n->index = index;
@@ -21,10 +29,7 @@ void ib_node_open(struct ib_node *n, int index, struct adapter *adapter)
 		.is_dropping_early = n->is_dropping_early,
 	});
 	CHECK(n->port);
-	memcpy(n->at[0].address, (uint8_t[]){ 10, 0, 0, (uint8_t)(1 + index) }, 4);
-	n->at[1].address[0] = 0xfd;
-	n->at[1].address[15] = (uint8_t)(1 + index);
-	n->at[0].port = n->at[1].port = IBA_UDP_PORT;
+	ib_node_addresses(index, n->at);
 }
 
 /* ---- Packets -------------------------------------------------------------------------------- */

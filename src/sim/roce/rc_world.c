@@ -363,7 +363,7 @@ static bool rc_step(struct roce_world *w)
 	return true;
 }
 
-static int near_open(struct roce_world *w)
+static int runs_open(struct roce_world *w)
 {
 	if (rc_open(w) < 0)
 		return -1;
@@ -372,9 +372,9 @@ static int near_open(struct roce_world *w)
 	return 0;
 }
 
-const struct roce_scenario roce_near = {
+const struct roce_scenario roce_runs = {
 	.state_bytes = sizeof(struct rc_world),
-	.open = near_open,
+	.open = runs_open,
 	.step = rc_step,
 	.close = rc_close,
 	.clock = rc_clock,

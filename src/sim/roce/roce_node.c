@@ -27,24 +27,21 @@ int roce_node_init(struct roce_node *n, const struct roce_world *w, uint32_t ind
 	return 0;
 }
 
-int roce_node_open(struct roce_node *n, struct ib_node *ib, uint32_t memory_bytes)
+static int memory_open(struct roce_node *n, struct ib_node *ib, uint32_t memory_bytes)
 {
-	const struct weft_cq_options co = { .entries_max = CQ_ENTRIES };
-	struct weft_space_options so = { .size_bytes = memory_bytes, .mappings_max = 1 };
-	struct weft_pd_options po = { 0 };
-
 	n->ib = ib;
 	n->adapter.trace = n->adapter.mem.trace = &ib->world->trace;
 	n->size = memory_bytes;
 	n->memory = calloc(1, memory_bytes);
 	n->shadow = calloc(1, memory_bytes);
-	if (!n->memory || !n->shadow)
-		return -1;
-	so.memory = n->memory;
-	if (space_create(&n->adapter, &so, &n->space) != WEFT_OK ||
-	    mem_space_map(n->space, roce_node_addr(n, 0), memory_bytes, 0) != WEFT_OK)
-		return -1;
-	po.space = n->space;
+	return n->memory && n->shadow ? 0 : -1;
+}
+
+static int objects_open(struct roce_node *n)
+{
+	const struct weft_cq_options co = { .entries_max = CQ_ENTRIES };
+	const struct weft_pd_options po = { .space = n->space };
+
 	if (pd_create(&n->adapter, &po, &n->pd) != WEFT_OK ||
 	    cq_create(&n->adapter, &co, &n->send_cq) != WEFT_OK ||
 	    cq_create(&n->adapter, &co, &n->recv_cq) != WEFT_OK)
@@ -52,12 +49,34 @@ int roce_node_open(struct roce_node *n, struct ib_node *ib, uint32_t memory_byte
 	return 0;
 }
 
+int roce_node_open(struct roce_node *n, struct ib_node *ib, uint32_t memory_bytes)
+{
+	struct weft_space_options so = { .size_bytes = memory_bytes, .mappings_max = 1 };
+
+	if (memory_open(n, ib, memory_bytes) < 0)
+		return -1;
+	so.memory = n->memory;
+	if (space_create(&n->adapter, &so, &n->space) != WEFT_OK ||
+	    mem_space_map(n->space, roce_node_addr(n, 0), memory_bytes, 0) != WEFT_OK)
+		return -1;
+	return objects_open(n);
+}
+
+/* The process has its memory at the same address in every run. */
+int roce_node_open_flat(struct roce_node *n, struct ib_node *ib, uint32_t memory_bytes)
+{
+	if (memory_open(n, ib, memory_bytes) < 0)
+		return -1;
+	n->adapter.process.memory = (uintptr_t)n->memory - (uintptr_t)roce_node_addr(n, 0);
+	return objects_open(n);
+}
+
 void roce_node_shut(struct roce_node *n, struct roce_world *w)
 {
 	struct weft_usage usage;
 
 	if (cq_destroy(n->send_cq) != WEFT_OK || cq_destroy(n->recv_cq) != WEFT_OK ||
-	    pd_destroy(n->pd) != WEFT_OK || space_destroy(n->space) != WEFT_OK)
+	    pd_destroy(n->pd) != WEFT_OK || (n->space && space_destroy(n->space) != WEFT_OK))
 		roce_fail(w, "node %u: a queue, its domain or its space is still in use", n->index);
 	adapter_usage(&n->adapter, &usage);
 	w->refused += usage.accesses_refused;

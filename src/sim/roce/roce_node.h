@@ -14,8 +14,8 @@
 
 struct roce_node {
 	struct adapter adapter;
-	struct ib_node *ib; /* the network's */
-	struct weft_space *space;
+	struct ib_node *ib;	  /* the network's */
+	struct weft_space *space; /* NULL: that of the process */
 	struct weft_pd *pd;
 	struct weft_cq *send_cq, *recv_cq;
 	uint8_t *memory, *shadow;
@@ -27,6 +27,9 @@ int roce_node_init(struct roce_node *n, const struct roce_world *w, uint32_t ind
 
 /* The rest, in a network. The memory is all zero. 0, or -1 when memory is short. */
 int roce_node_open(struct roce_node *n, struct ib_node *ib, uint32_t memory_bytes);
+
+/* The same, with memory of the process: regions of it can be published (mem/published.h). */
+int roce_node_open_flat(struct roce_node *n, struct ib_node *ib, uint32_t memory_bytes);
 
 /* Domain, queues and space go; the adapter holds nothing then. */
 void roce_node_shut(struct roce_node *n, struct roce_world *w);

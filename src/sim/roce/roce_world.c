@@ -8,9 +8,9 @@
 #include "base/prng.h"
 
 static const struct roce_scenario *const scenarios[ROCE_SCENARIOS] = {
-	[ROCE_RC] = &roce_rc,	  [ROCE_UC] = &roce_uc, [ROCE_RD] = &roce_rd,
-	[ROCE_CM] = &roce_cm,	  [ROCE_UD] = &roce_ud, [ROCE_XRC] = &roce_xrc,
-	[ROCE_NEAR] = &roce_near,
+	[ROCE_RC] = &roce_rc,	  [ROCE_UC] = &roce_uc,	    [ROCE_RD] = &roce_rd,
+	[ROCE_CM] = &roce_cm,	  [ROCE_UD] = &roce_ud,	    [ROCE_XRC] = &roce_xrc,
+	[ROCE_RUNS] = &roce_runs, [ROCE_NEAR] = &roce_near,
 };
 
 void roce_fail(struct roce_world *w, const char *format, ...)

@@ -5,7 +5,8 @@
  * consumers post random work, and judges outside the cores know what must come of it.
  *
  *	rc_world.c   reliable connections between two nodes: Sends, Writes, Reads, atomics; the same
- *	             with runs of packets, as by shared memory
+ *	             with runs of packets
+ *	near_world.c reliable connections between two processes of a host, by shared memory
  *	uc_world.c   unreliable connections between two nodes
  *	rd_world.c   reliable datagrams between all queue pairs of three nodes; refusals and resets
  *	ud_world.c   unreliable datagrams between queue pairs of three nodes, and to groups
@@ -32,6 +33,7 @@ enum roce_scenario_id {
 	ROCE_DRAWN, /* of those above a seed draws one: what it draws is fixed, too */
 	ROCE_UD = ROCE_DRAWN,
 	ROCE_XRC,
+	ROCE_RUNS,
 	ROCE_NEAR,
 	ROCE_SCENARIOS,
 	ROCE_ANY = ROCE_SCENARIOS /* the seed draws which */
@@ -72,7 +74,8 @@ struct roce_scenario {
 	struct world *(*clock)(struct roce_world *w);
 };
 
-extern const struct roce_scenario roce_rc, roce_uc, roce_rd, roce_cm, roce_ud, roce_xrc, roce_near;
+extern const struct roce_scenario roce_rc, roce_uc, roce_rd, roce_cm, roce_ud, roce_xrc, roce_runs,
+	roce_near;
 
 /* Records the first failure, in words. */
 void roce_fail(struct roce_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A process of a simulated host (near_kernel.h) with an adapter: its packets to the other node go
+ * by the real near path, or by a network if that does not take them. What the driver does between
+ * the port and the near path is done here.
+ */
+#pragma once
+
+#include "sim/roce/near_kernel.h"
+#include "sim/roce/roce_node.h"
+
+enum { NEAR_CONNS_MAX = 64 };
+
+struct near_node {
+	struct near_process process; /* its owner is the node */
+	struct roce_node node;
+	struct ib_node ib;
+	struct ib_direct direct;
+	struct ib_conn *conns[NEAR_CONNS_MAX]; /* until their queue pairs have left */
+	struct sim_datagram *out, *in;	       /* the network */
+	void *scenario;
+	uint64_t refused;
+};
+
+struct near_node_options {
+	struct near_kernel *kernel;
+	uint32_t index;	   /* 0 or 1 */
+	uint32_t instance; /* of the processes of this index */
+	uint32_t memory_bytes;
+	bool takes_runs;
+	struct sim_datagram *out, *in;
+	struct world_event event; /* of its alarm */
+	void (*run)(void *owner); /* the node */
+	void *scenario;
+};
+
+/* NULL: out of memory. */
+struct near_node *near_node_open(const struct near_node_options *options);
+
+/* Orderly, within the process. No queue pair and region may be left. */
+void near_node_leave(struct near_node *n);
+
+/* From outside: of a process that has ended or died, with all that is left of it. */
+void near_node_close(struct near_node *n);
+
+/* Connects, and keeps the connection until the queue pair has left. */
+void near_node_connect(struct near_node *n, struct weft_qp *qp, struct ib_config *config);
+
+/* Takes what has come, and sends what is to go. True: there was something. */
+bool near_node_look(struct near_node *n);
+
+/* Sleeps until then, or until there is something. */
+void near_node_rest(struct near_node *n, uint64_t until_ns);
