@@ -96,6 +96,7 @@ static struct ib_bed *bed_make(const struct ib_config *config, struct weft_qp_op
 	MUST(cq_create(&b->adapter, &co, &b->cq));
 	qo.send_cq = qo.recv_cq = b->cq;
 	qo.sges_max = WEFT_SGES_MAX;
+	qo.inline_max_bytes = WEFT_INLINE_MAX;
 	qo.is_every_send_signalled = true;
 	MUST(qp_create(b->pd, &qo, &loopback_transport, &b->qp));
 	const struct mem_owner owner = pd_owner(b->pd);

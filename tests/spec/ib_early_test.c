@@ -217,6 +217,24 @@ TEST(test_rc_03_early_packets_are_bounded_and_given_back)
 	bed_close(b);
 }
 
+/* Those that are passed are given back as well. */
+TEST(test_rc_03_early_packets_that_are_passed_are_given_back)
+{
+	enum { EACH = 7, ROUNDS = IB_EARLY_PACKETS / EACH + 1 };
+	struct ib_bed *b = open();
+	uint32_t at = P0;
+
+	for (uint32_t round = 0; round <= ROUNDS; round++) {
+		for (uint32_t n = 1; n <= EACH; n++)
+			MUST(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, at + n, 0, 8), data, 8));
+		MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, at, 0, (1 + EACH) * MTU), NULL, 0));
+		at = iba_psn_add(at, 1 + EACH);
+		b->out_count = 0;
+	}
+	bed_unchanged(b);
+	bed_close(b);
+}
+
 /* ---- The requester -------------------------------------------------------------------------- */
 
 static uint32_t psn(uint32_t n)
@@ -299,6 +317,109 @@ TEST(test_rc_04_a_peer_that_keeps_needs_the_lost_packet_alone)
 	ack(b, 24);
 	bed_completed(b, 1, WEFT_SUCCESS);
 	EXPECT_EQ(ib_port_counts(b->port)->again, 2);
+	bed_close(b);
+}
+
+/* Of 0 to 7 the peer misses 3, and tells of 5 before that goes again: it has kept 4 and 5. */
+static void lose_and_keep(struct ib_bed *b)
+{
+	post_write(b, 1, 8);
+	expect_packets(b, 0, 8);
+	b->is_held = true;
+	nak(b, 3);
+	ack(b, 5);
+	b->is_held = false;
+	bed_run(b);
+}
+
+/* Injected faults lose packets by shared memory, too: runs need a window that is not wider. */
+TEST(test_rc_04_by_shared_memory_all_goes_again)
+{
+	struct ib_config config = bed_config();
+	struct ib_bed *b;
+
+	config.path.near_number = 1;
+	b = bed_open(&config, WEFT_RC);
+	ib_port_set_near_icrc(b->port, true);
+	lose_and_keep(b);
+	expect_packets(b, 6, 8);
+	bed_close(b);
+}
+
+/* That the repair was lost would not be noticed. */
+TEST(test_rc_04_without_a_timeout_all_goes_again)
+{
+	struct ib_config config = bed_config();
+	struct ib_bed *b;
+
+	config.timeout_code = 0;
+	b = bed_open(&config, WEFT_RC);
+	lose_and_keep(b);
+	expect_packets(b, 6, 8);
+	bed_close(b);
+}
+
+/* After SRTT + max(SRTT / 4, 4 RTTVAR): sooner than any other packet, after three SRTT. */
+TEST(test_rc_04_a_repair_that_is_lost_goes_again_soon)
+{
+	enum { TRIPS = 8 };
+	struct ib_bed *b = open_kept(0);
+
+	for (uint32_t n = 9; n < 9 + TRIPS; n++) {
+		post_write(b, n, 1);
+		expect_packets(b, n, n + 1);
+		bed_wait(b, 100 * US);
+		ack(b, n);
+		bed_completed(b, n, WEFT_SUCCESS);
+	}
+	post_write(b, 1, 8);
+	expect_packets(b, 9 + TRIPS, 17 + TRIPS);
+	nak(b, 9 + TRIPS);
+	expect_packets(b, 9 + TRIPS, 10 + TRIPS);
+	bed_wait(b, 120 * US);
+	bed_silent(b);
+	bed_wait(b, 40 * US);
+	expect_packets(b, 9 + TRIPS, 10 + TRIPS);
+	bed_close(b);
+}
+
+/* It goes again when the peer was silent, and then an ACK of the first time comes after all. */
+TEST(test_rc_04_a_late_acknowledgement_is_none_of_a_peer_that_keeps)
+{
+	struct ib_bed *b = open();
+
+	post_write(b, 1, 8);
+	expect_packets(b, 0, 8);
+	while (b->out_count == 0)
+		bed_wait(b, US);
+	expect_packets(b, 0, 1);
+	b->is_held = true;
+	ack(b, 0);
+	ack(b, 7);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	b->is_held = false;
+	post_write(b, 2, 8);
+	expect_packets(b, 8, 16);
+	nak(b, 10);
+	expect_packets(b, 10, 16);
+	bed_close(b);
+}
+
+/* Of those that are to go again, two have gone when the peer tells of the second. */
+TEST(test_rc_04_an_acknowledgement_of_what_went_again_is_none_of_a_peer_that_keeps)
+{
+	struct ib_bed *b = open();
+	struct ib_out out = { .ipv4_id = IPV4_ID };
+
+	post_write(b, 1, 8);
+	expect_packets(b, 0, 8);
+	b->is_held = true;
+	nak(b, 3);
+	REQUIRE(ib_port_send(b->port, b->now_ns, &out) && ib_port_send(b->port, b->now_ns, &out));
+	ack(b, 4);
+	b->is_held = false;
+	bed_run(b);
+	expect_packets(b, 5, 8);
 	bed_close(b);
 }
 

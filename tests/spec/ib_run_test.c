@@ -149,6 +149,71 @@ TEST(test_iba_9_7_7_2_run_keeps_within_the_credits)
 	bed_close(b);
 }
 
+/* Answers to Reads are not in the window of Sends and Writes. */
+TEST(test_rc_02_run_beside_a_read_has_the_whole_window)
+{
+	struct ib_config config = bed_config();
+	struct ib_bed *b;
+
+	config.window_packets = 4;
+	b = open_with(config);
+	post(b, WEFT_OP_READ, 2 * MTU);
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	post(b, WEFT_OP_WRITE, 4 * MTU);
+	EXPECT_EQ(bed_expect(b, IBA_WRITE_ONLY, psn(2))->p.run, 3);
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* All packets of a run count where one of so many asks for an ACK. */
+TEST(test_rc_02_run_asks_for_an_ack_as_its_packets_would)
+{
+	struct ib_config config = bed_config();
+	struct ib_bed *b;
+
+	config.ack_every = 8;
+	b = open_with(config);
+	b->is_held = true;
+	for (int i = 0; i < 3; i++)
+		post(b, WEFT_OP_WRITE, 4 * MTU);
+	b->is_held = false;
+	bed_run(b);
+	EXPECT(!bed_expect(b, IBA_WRITE_ONLY, psn(0))->p.is_ack_requested);
+	EXPECT(bed_expect(b, IBA_WRITE_ONLY, psn(4))->p.is_ack_requested);
+	EXPECT(bed_expect(b, IBA_WRITE_ONLY, psn(8))->p.is_ack_requested); /* the last */
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* It lies in the send queue, not in registered memory. */
+TEST(test_rc_02_inline_data_goes_packet_by_packet)
+{
+	struct ib_bed *b = open_with(bed_config());
+
+	bed_post(b, (struct weft_send_wr){ .opcode = WEFT_OP_SEND, .flags = WEFT_INLINE }, 0,
+		 3 * MTU);
+	expect(b, IBA_SEND_FIRST, 0, 0);
+	expect(b, IBA_SEND_MIDDLE, 1, 0);
+	expect(b, IBA_SEND_LAST, 2, 0);
+	bed_silent(b);
+	bed_close(b);
+}
+
+TEST(test_iba_a14_xrc_message_that_fits_goes_as_one)
+{
+	struct ib_bed *b = bed_open_xrc(0);
+	const struct bed_packet *p;
+
+	b->run_bytes = IBA_PAYLOAD_MAX;
+	bed_post(b, (struct weft_send_wr){ .opcode = WEFT_OP_SEND, .dest_qp_number = 0x55 }, 0,
+		 LONG);
+	p = bed_expect(b, IBA_SEND_ONLY, psn(0));
+	EXPECT_EQ(p->p.run, 7);
+	EXPECT_EQ(p->p.xrc_srq, 0x55);
+	bed_silent(b);
+	bed_close(b);
+}
+
 /* A capture and injected faults need single packets. */
 TEST(test_rc_02_no_runs_where_packets_have_an_icrc)
 {
@@ -236,6 +301,7 @@ TEST(test_rc_02_run_of_a_write_is_placed)
 	bed_expect_ack(b, iba_syndrome_ack(UNUSED), iba_psn_add(PSN_PEERS, 7));
 	EXPECT_MEM(b->memory, data, LONG);
 	EXPECT_EQ(ib_port_counts(b->port)->packets_in, 8);
+	EXPECT_EQ(b->qp->tally.packets_in, 8);
 	bed_close(b);
 }
 
@@ -342,6 +408,46 @@ TEST(test_rc_02_run_of_other_packets_is_dropped)
 		bed_incomplete(b);
 		bed_close(b);
 	}
+}
+
+/* UC has no runs: what it loses it loses packet by packet. */
+TEST(test_uc_01_run_is_dropped)
+{
+	static const enum iba_op ops[] = { IBA_SEND_ONLY, IBA_SEND_MIDDLE };
+	struct ib_bed *b = bed_open(NULL, WEFT_UC);
+
+	bed_recv(b, 9, 0, LONG);
+	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
+		struct iba_packet p = run(ops[i], 0, 3);
+
+		p.opcode = iba_opcode(IBA_UC, ops[i]);
+		EXPECT_EQ(bed_put(b, p, data, 4 * MTU), WEFT_R_IB_LENGTH);
+	}
+	bed_incomplete(b);
+	bed_close(b);
+}
+
+/* Longer than any packet: 64 KiB with padding, of 16 packets of 4096 bytes. */
+TEST(test_rc_02_run_is_decoded_as_one_packet)
+{
+	enum { RUN = 15, BYTES = 16 * IBA_PAYLOAD_MAX - 3 };
+	static uint8_t bytes[IBA_HEADERS_MAX + 16 * IBA_PAYLOAD_MAX + IBA_ICRC_BYTES];
+	struct iba_packet p = peer_op(IBA_SEND_ONLY, PSN_PEERS), got;
+	struct ib_in in = { .bytes = bytes, .run = RUN };
+	uint32_t at;
+
+	p.pad = iba_pad(BYTES);
+	at = iba_encode(&p, bytes);
+	in.length = at + BYTES + p.pad + IBA_ICRC_BYTES;
+	MUST(ib_in_decode(&got, &in));
+	EXPECT_EQ(got.run, RUN);
+	EXPECT_EQ(got.payload_bytes, BYTES);
+	EXPECT(got.payload == bytes + at);
+	EXPECT_EQ(iba_run_mtu(&got), IBA_PAYLOAD_MAX);
+	in.run = RUN + 1; /* more than 4096 bytes, or fewer than a packet, are left for each */
+	EXPECT_EQ(ib_in_decode(&got, &in), WEFT_R_IB_LENGTH);
+	in.run = RUN - 1;
+	EXPECT_EQ(ib_in_decode(&got, &in), WEFT_R_IB_LENGTH);
 }
 
 /* To the queue pair, for bed_put_by(). */
