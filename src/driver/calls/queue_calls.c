@@ -132,10 +132,13 @@ enum { POLLS_MISSED_MAX = 16 };
 
 /*
  * False: another thread is in the adapter, and makes progress for this queue as well, which had
- * nothing when it was last looked at. To wait for that thread, and be woken, costs far more.
+ * nothing when it was last looked at. To wait for that thread, and be woken, costs far more. Polls
+ * that missed the lock count with the next one that has it.
  */
 static bool enter_polling(struct weft_adapter *a, struct weft_cq *cq)
 {
+	uint32_t missed;
+
 	if (!adapter_try_enter(a)) {
 		if (!atomic_load_explicit(&cq->is_worth_polling, memory_order_relaxed) &&
 		    atomic_fetch_add_explicit(&cq->polls_missed, 1, memory_order_relaxed) <
@@ -143,7 +146,10 @@ static bool enter_polling(struct weft_adapter *a, struct weft_cq *cq)
 			return false;
 		adapter_enter(a);
 	}
-	atomic_store_explicit(&cq->polls_missed, 0, memory_order_relaxed);
+	missed = atomic_load_explicit(&cq->polls_missed, memory_order_relaxed);
+	if (missed > 0)
+		atomic_store_explicit(&cq->polls_missed, 0, memory_order_relaxed);
+	a->polls += missed;
 	return true;
 }
 

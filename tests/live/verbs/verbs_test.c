@@ -295,6 +295,10 @@ TEST(test_qp_18_an_empty_poll_does_not_wait_for_a_thread_in_the_adapter)
 	p.cq = n.cq;
 	EXPECT(poll_outside(adapter, &p, PATIENCE_NS));
 	EXPECT_EQ(p.found, 0);
+	/* The adapter's thread hears of them with the next one. */
+	EXPECT_EQ(adapter->polls, 0);
+	poll_few(&(struct poller){ .cq = n.cq, .polls = 1 });
+	EXPECT_EQ(adapter->polls, POLLS_FEW + 1);
 	node_close(&n, NULL);
 	MUST(weft_adapter_close(adapter));
 }
