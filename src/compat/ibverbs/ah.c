@@ -81,8 +81,12 @@ int path_of(struct ibv_context *context, const struct ibv_ah_attr *attr, struct 
 {
 	union ibv_gid from = { { 0 } };
 	const char *why;
+	int error = ibv_query_gid(context, 1, attr->grh.sgid_index, &from) == 0 ? 0 : errno;
 
-	(void)ibv_query_gid(context, 1, attr->grh.sgid_index, &from);
+	if (error && error != EINVAL) {
+		say("%s: its addresses cannot be read: %s", context->device->name, strerror(error));
+		return error;
+	}
 	why = lack(attr, &from);
 	if (why) {
 		say("%s: an address is refused: %s", context->device->name, why);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "descriptors.h"
 #include "test.h"
 #include "unit/compat/loop_fixture.h"
 #include "unit/compat/roce_fixture.h"
@@ -203,6 +204,25 @@ TEST(test_roce_address_handles_need_a_global_route_and_hold_their_domain)
 	way.is_global = 0;
 	EXPECT(!ibv_create_ah(r.pd, &way));
 	EXPECT_EQ(errno, EINVAL);
+	roce_free(&r);
+}
+
+/* To read the GIDs takes a descriptor. Without one the GID is not said to be missing. */
+TEST(test_roce_address_handle_without_descriptors_is_refused_for_that)
+{
+	struct ibv_ah_attr way = roce_way();
+	struct rlimit limit;
+	struct ibv_ah *ah;
+	struct roce r;
+	int error;
+
+	roce_make(&r, IBV_QPT_UD);
+	limit = descriptors_end();
+	ah = ibv_create_ah(r.pd, &way);
+	error = errno;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	EXPECT(!ah);
+	EXPECT_EQ(error, EMFILE);
 	roce_free(&r);
 }
 
