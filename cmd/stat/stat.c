@@ -141,18 +141,20 @@ static void print_qp_head(bool is_roce)
 		       "bytes out", "packets in", "packets out", "resent", "timeouts", "NAKs",
 		       "RNRs", "reason");
 	else
-		printf("\n  %-6s %-5s %-22s %9s %9s %12s %12s %11s %9s %9s %10s  %s\n", "QP",
-		       "state", "peer", "msgs in", "msgs out", "bytes in", "bytes out", "copied",
-		       "calls", "calls/msg", "copied/msg", "reason");
+		printf("\n  %-6s %-5s %-4s %-22s %9s %9s %12s %12s %11s %9s %9s %10s  %s\n", "QP",
+		       "state", "path", "peer", "msgs in", "msgs out", "bytes in", "bytes out",
+		       "copied", "calls", "calls/msg", "copied/msg", "reason");
 }
 
-/* Of its packets: by shared memory within the host, or by UDP. */
+/* Of its packets or its stream: by shared memory within the host, or by UDP or TCP. */
 static const char *path_of(const struct stat_line *l)
 {
 	const char *link = stat_text(l, "link");
 
 	if (strcmp(link, "near") == 0)
 		return "near";
+	if (strcmp(link, "stream") == 0)
+		return "TCP";
 	return strcmp(link, "roce") == 0 ? "UDP" : "-";
 }
 
@@ -174,8 +176,8 @@ static void print_qp(const struct stat_line *l)
 {
 	const char *peer = stat_text(l, "peer"), *said = stat_text(l, "said");
 
-	printf("  %-6s %-5s %-22s %9s %9s %12s %12s %11s %9" PRIu64 " %9.2f %10.1f  %s",
-	       stat_text(l, "number"), stat_text(l, "state"), *peer ? peer : "-",
+	printf("  %-6s %-5s %-4s %-22s %9s %9s %12s %12s %11s %9" PRIu64 " %9.2f %10.1f  %s",
+	       stat_text(l, "number"), stat_text(l, "state"), path_of(l), *peer ? peer : "-",
 	       stat_text(l, "messages_in"), stat_text(l, "messages_out"), stat_text(l, "bytes_in"),
 	       stat_text(l, "bytes_out"), stat_text(l, "payload_copied"), calls_useful(l),
 	       per_message(l, calls_useful(l)), per_message(l, stat_number(l, "payload_copied")),

@@ -67,7 +67,12 @@ struct weft_connect_options {
 	 * dead peer is noticed only when something is sent, in TCP's own time.
 	 */
 	uint64_t alive_ns;
-	uint64_t reserved[8]; /* zero */
+	/*
+	 * 1: if the other end is a process of this host and user, or of root, and asks for it as
+	 * well, the stream goes by shared memory instead of TCP (near.md), without a CRC.
+	 */
+	uint64_t near;
+	uint64_t reserved[7]; /* zero */
 };
 
 #define WEFT_DEPTH_NONE UINT32_MAX
@@ -136,7 +141,8 @@ struct weft_peer {
 	uint32_t agreed_ird, agreed_ord; /* what counts here, once connected */
 	bool has_crc, sends_markers, takes_markers; /* the same */
 	uint8_t mpa_revision;
-	uint64_t reserved[8]; /* zero */
+	uint64_t is_near;     /* 1: the stream goes by shared memory, and has no CRC */
+	uint64_t reserved[7]; /* zero */
 };
 
 enum weft_reason weft_request_query(struct weft_request *request, struct weft_peer *peer);

@@ -9,6 +9,15 @@
  *	WAKE                  --->                       a packet is there
  *	                      <---  WAKE                 there is room again
  *	                      <---  LEFT                 the adapter closes
+ *
+ * The same of a stream by shared memory (driver/tcp/link_near.h), with other kinds:
+ *
+ *	responder                   initiator
+ *	RINGS, one for each
+ *	direction             --->
+ *	           <--- ROUSE --->                       bytes, or room, are there
+ *	           <---  END  --->                       no more bytes will come
+ *	           <--- RESET --->                       the same, and none are taken
  */
 #pragma once
 
@@ -22,6 +31,10 @@ enum near_kind {
 	NEAR_REFUSED,
 	NEAR_WAKE,
 	NEAR_LEFT,
+	NEAR_RINGS,
+	NEAR_ROUSE,
+	NEAR_END,
+	NEAR_RESET,
 	NEAR_UNKNOWN, /* none of these, such as one of another version */
 	NEAR_CLOSED   /* no message: the connection has ended */
 };
@@ -30,13 +43,13 @@ enum { NEAR_DESCRIPTORS = 2 };
 
 struct near_message {
 	enum near_kind kind;
-	uint8_t adapter_slot; /* of its sender */
+	uint8_t adapter_slot; /* of its sender; 0 in messages of a stream */
 	bool takes_runs;      /* of a TAKEN: see struct ib_in */
 	uint64_t
 		adapter_id; /* of its sender: by chance, another one when the slot is taken again */
 	/*
-	 * Of an OFFER: the ring. Of a TAKEN: both parts of board.h. -1: none. Those that have come
-	 * are the receiver's to close.
+	 * Of an OFFER: the ring. Of a TAKEN: both parts of board.h. Of RINGS: two. -1: none. Those
+	 * that have come are the receiver's to close.
 	 */
 	int descriptors[NEAR_DESCRIPTORS];
 };

@@ -305,6 +305,7 @@ static struct weft_connect_options with(const struct rio_loop *loop,
 		.ord = DEPTH,
 		.timeout_ns = greeting_ns,
 		.alive_ns = loop->alive_ns,
+		.near = 1,
 	};
 }
 

@@ -63,7 +63,7 @@ class Cluster:
     """An I/O unit with a device, one whose device takes its time, an owner, and requesters."""
 
     def __init__(self, folder):
-        self.folder, self.roles, self.env = folder, [], environment()
+        self.folder, self.roles, self.env = folder, [], environment(WEFT_NEAR="off")
         self.network = Network()
 
     def __enter__(self):

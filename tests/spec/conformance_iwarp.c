@@ -57,16 +57,17 @@ static void iwarp_connect(struct pair *p)
 {
 	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
+	const struct weft_connect_options near = { .near = 1 }; /* unless WEFT_NEAR is off */
 	struct weft_listener *listener;
 	struct weft_request *request = NULL;
 
 	MUST(weft_listener_open(b->adapter, &at, NULL, &listener));
 	MUST(weft_listener_address(listener, &at));
-	MUST(weft_qp_dial(a->qp, &at, NULL));
+	MUST(weft_qp_dial(a->qp, &at, &near));
 	end_event(b, WEFT_EVENT_REQUEST, weft_listener_number(listener));
 	MUST(weft_listener_next(listener, &request));
 	REQUIRE(request);
-	MUST(weft_request_accept(request, b->qp, NULL));
+	MUST(weft_request_accept(request, b->qp, &near));
 	for (int i = 0; i < 2; i++)
 		end_event(&p->ends[i], WEFT_EVENT_CONNECTED, weft_qp_number(p->ends[i].qp));
 	MUST(weft_listener_close(listener));

@@ -46,7 +46,7 @@ ARROWS = {
     "driver/sys": CORE_ROOMS,
     "driver/observe": CORE_ROOMS + ["driver/sys"],
     "driver/loop": CORE_ROOMS + BELOW_LOOP,
-    "driver/tcp": CORE_ROOMS + BELOW_LOOP + ["driver/loop"],
+    "driver/tcp": CORE_ROOMS + BELOW_LOOP + ["driver/loop", "driver/near"],
     "driver/udp": CORE_ROOMS + BELOW_LOOP + ["driver/loop"],
     "driver/near": CORE_ROOMS + BELOW_LOOP + ["driver/loop"],
     "driver/roce": CORE_ROOMS + BELOW_LOOP + ["driver/loop", "driver/udp", "driver/near"],

@@ -54,6 +54,8 @@ struct net {
 	uint32_t standby_backoffs; /* ever: times that a peer waited because the thread stood by */
 	uint32_t periods;	   /* consecutive periods of standing by */
 	bool is_woken;		   /* wake was written, and the thread has not run since */
+	uint32_t asleep; /* threads that sleep on the sockets: net_rest() was called for each */
+	uint64_t wakes_missed; /* sleeps that no peer ended although input was there */
 	/* Requests posted since the program last polled; some of them wait to be sent together. */
 	uint64_t burst_polls;
 	uint32_t burst;

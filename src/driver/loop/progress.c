@@ -227,18 +227,32 @@ static void forget_waking(struct net *net)
 	(void)!read(net->wake.fd, &count, sizeof(count));
 }
 
+static void sleep_begin(struct net *net)
+{
+	net->calls_other++;
+	net->asleep++;
+	pthread_mutex_unlock(&net->adapter->lock);
+}
+
+/* is_late: no socket was ready in the whole time. */
+static void sleep_end(struct net *net, bool is_late)
+{
+	pthread_mutex_lock(&net->adapter->lock);
+	net->asleep--;
+	net->wakes_missed += is_late && !net_rest(net);
+	forget_waking(net);
+}
+
 /* Sleeps until a socket is ready or a deadline comes. The lock is released meanwhile. */
 static void sleep_watching(struct net *net)
 {
-	struct weft_adapter *a = net->adapter;
 	uint64_t left_ns = sleep_ns(net);
 	struct epoll_event e;
+	int count;
 
-	net->calls_other++;
-	pthread_mutex_unlock(&a->lock);
-	(void)epoll_wait(net->epoll, &e, 1, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS));
-	pthread_mutex_lock(&a->lock);
-	forget_waking(net);
+	sleep_begin(net);
+	count = epoll_wait(net->epoll, &e, 1, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS));
+	sleep_end(net, count == 0 && left_ns > 0);
 }
 
 /* A snapshot of how often the program watched the sockets, and polled. */
@@ -507,12 +521,10 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 	left = to_timespec(left_ns);
 	net->leads++;
 	net->is_led = true;
-	net->calls_other++;
-	pthread_mutex_unlock(&a->lock);
+	sleep_begin(net);
 	count = ppoll(watched, UNWATCHED + set.count, &left, NULL);
-	pthread_mutex_lock(&a->lock);
+	sleep_end(net, count == 0 && left_ns > 0);
 	net->is_led = false;
-	forget_waking(net);
 	if (net->state == PROGRESS_IDLE && !net->is_driven) {
 		move(net, PROGRESS_FOLLOWING);
 		pthread_cond_signal(&net->rouse);
@@ -563,14 +575,18 @@ void progress_stop(struct net *net)
 
 void progress_notice(struct net *net)
 {
-	bool has_sleepers = adapter_has_sleepers(net->adapter);
+	bool has_sleepers = adapter_has_sleepers(net->adapter), is_needed;
 	uint64_t due_ns;
 
 	/* A thread that stands by looks at no deadline: the program's polls keep them. */
 	if (net->state == PROGRESS_NONE || (net->state == PROGRESS_STANDING_BY && !has_sleepers))
 		return;
 	due_ns = due(net);
-	if (due_ns < net->due_seen || (progress_is_aside(net) ? has_sleepers : has_left(net))) {
+	if (progress_is_aside(net))
+		is_needed = has_sleepers || (net->is_led && has_left(net));
+	else
+		is_needed = has_left(net);
+	if (due_ns < net->due_seen || is_needed) {
 		net->due_seen = due_ns;
 		rouse(net);
 	}

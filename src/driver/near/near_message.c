@@ -62,8 +62,16 @@ void near_message_done(const struct near_message *m)
 
 static bool is_valid(const struct wire_message *wire)
 {
-	return wire->magic == MAGIC && wire->kind >= NEAR_OFFER && wire->kind <= NEAR_LEFT &&
-	       wire->adapter_slot > 0 && wire->adapter_slot <= UINT8_MAX && wire->adapter_id != 0;
+	if (wire->magic != MAGIC || wire->kind < NEAR_OFFER || wire->kind >= NEAR_UNKNOWN)
+		return false;
+	if (wire->kind >= NEAR_RINGS)
+		return wire->adapter_slot == 0 && wire->adapter_id == 0;
+	return wire->adapter_slot > 0 && wire->adapter_slot <= UINT8_MAX && wire->adapter_id != 0;
+}
+
+static bool has_descriptors(const struct wire_message *wire)
+{
+	return wire->kind == NEAR_OFFER || wire->kind == NEAR_TAKEN || wire->kind == NEAR_RINGS;
 }
 
 void near_message_take(int fd, struct near_message *m)
@@ -89,7 +97,7 @@ void near_message_take(int fd, struct near_message *m)
 		return;
 	take_descriptors(&header, m);
 	if (length == sizeof(wire) && is_valid(&wire) &&
-	    (m->descriptors[0] < 0 || wire.kind == NEAR_OFFER || wire.kind == NEAR_TAKEN)) {
+	    (m->descriptors[0] < 0 || has_descriptors(&wire))) {
 		m->kind = (enum near_kind)wire.kind;
 		m->adapter_slot = (uint8_t)wire.adapter_slot;
 		m->takes_runs = wire.takes_runs != 0;

@@ -9,6 +9,7 @@
 
 #include "driver/sys/guard.h"
 #include "driver/sys/notice.h"
+#include "driver/tcp/link_near.h"
 
 /* ---- Looking -------------------------------------------------------------------------------- */
 
@@ -44,6 +45,7 @@ static void look_at_qp(struct weft_qp *qp, struct stat_qp *seen)
 		return;
 	seen->has_link = true;
 	seen->phase = link->phase;
+	seen->is_near = link_near_runs(link);
 	seen->local = link->local;
 	seen->remote = link->remote;
 	seen->said = qp->ends.peer_words;
@@ -167,6 +169,8 @@ static const char *link_of(const struct stat_qp *q)
 		return q->is_near ? "near" : "roce";
 	if (q->is_roce)
 		return "ended";
+	if (q->has_link && q->is_near && q->phase == LINK_STREAM)
+		return "near";
 	return q->has_link ? link_phase_name(q->phase) : "none";
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/tcp/link.h"
+#include "driver/tcp/link_near.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase)
 	list_init(&link->silent_link);
 	list_init(&link->all_link);
 	list_init(&link->borrower_link);
+	list_init(&link->unread_link);
 	list_add_tail(&tcp->links, &link->all_link);
 	tcp->link_count++;
 	return link;
@@ -46,6 +48,9 @@ void link_block(struct link *link, bool is_blocked)
 
 void link_watch(struct link *link, uint32_t interest)
 {
+	/* Of bytes, of room and of its end the peer tells by messages; after the end by none. */
+	if (link_near_runs(link))
+		interest = link_near_is_closed(link) ? 0 : EPOLLIN;
 	link->interest = interest;
 	if (link->times_asked == HOT_ASKED && interest == EPOLLIN) {
 		/* A program that sleeps on the sockets polls only links unwatched before. */
@@ -88,8 +93,10 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 	net_watch(link->net, &link->watch, 0);
 	if (link->record.recording)
 		record_close(&link->record, is_reset);
-	if (link->watch.fd >= 0)
+	if (link->watch.fd >= 0 && !link_near_runs(link))
 		socket_close(link->watch.fd, is_reset);
+	link_near_end(link, is_reset);
+	list_remove(&link->unread_link);
 	timer_queue_cancel(&tcp->timers, &link->timer);
 	hot_remove(tcp, link);
 	list_remove(&link->all_link);
@@ -189,7 +196,8 @@ void link_peer(const struct link *link, struct weft_peer *peer)
 		.ord = depth_clamp(link->peer_ord),
 		.agreed_ird = link->terms.ird,
 		.agreed_ord = link->terms.ord,
-		.has_crc = link->terms.has_crc,
+		.has_crc = link->terms.has_crc && !link_near_runs(link),
+		.is_near = link_near_runs(link),
 		.sends_markers = link->terms.sends_markers,
 		.takes_markers = link->terms.takes_markers,
 		.mpa_revision = link->mpa_revision,
@@ -275,6 +283,7 @@ static enum socket_result move(struct link *link, const struct span_list *l, siz
 {
 	enum socket_result (*call)(int, const struct span_list *,
 				   size_t *) = is_outgoing ? socket_send : socket_recv;
+	bool is_near = link_near_runs(link);
 	struct mem_watch *watch = l->may_go ? link->net->adapter->core.mem.watch : NULL;
 	struct span_list clipped;
 	enum socket_result r;
@@ -285,7 +294,12 @@ static enum socket_result move(struct link *link, const struct span_list *l, siz
 			return SOCKET_LOST;
 		l = &clipped;
 	}
-	r = enter(watch, l) ? call(link->watch.fd, l, n) : SOCKET_MISSING;
+	if (!enter(watch, l))
+		r = SOCKET_MISSING;
+	else if (is_near)
+		r = is_outgoing ? link_near_send(link, l, n) : link_near_recv(link, l, n);
+	else
+		r = call(link->watch.fd, l, n);
 	mem_watch_leave(watch);
 	if (r == SOCKET_MOVED)
 		link->moved[is_outgoing] += *n;
@@ -296,8 +310,10 @@ enum socket_result link_socket_recv(struct link *link, const struct span_list *l
 {
 	enum socket_result r = move(link, l, n, false);
 
-	link->traffic.calls_in++;
-	link->traffic.calls_empty += r == SOCKET_WAIT;
+	if (!link_near_runs(link)) {
+		link->traffic.calls_in++;
+		link->traffic.calls_empty += r == SOCKET_WAIT;
+	}
 	if (r == SOCKET_WAIT || r == SOCKET_MISSING)
 		return r;
 	net_look_at_clock(link->net);
@@ -314,8 +330,10 @@ enum socket_result link_socket_send(struct link *link, const struct span_list *l
 {
 	enum socket_result r = move(link, l, n, true);
 
-	link->traffic.calls_out++;
-	link->traffic.calls_empty += r == SOCKET_WAIT;
+	if (!link_near_runs(link)) {
+		link->traffic.calls_out++;
+		link->traffic.calls_empty += r == SOCKET_WAIT;
+	}
 	if (link->record.recording && r == SOCKET_MOVED)
 		record_bytes(&link->record, l, *n, true);
 	return r;
@@ -331,6 +349,7 @@ bool link_input(struct link *link)
 		has_moved = link_stream_input(link);
 		if (has_moved)
 			hot_add(link->tcp, link);
+		link_settle(link);
 		return has_moved;
 	}
 	while (link->phase == LINK_SETUP && link_setup_input(link)) {
@@ -348,6 +367,36 @@ bool link_service(struct link *link)
 		link_setup_service(link);
 	return true;
 }
+
+/* ---- By shared memory ----------------------------------------------------------------------- */
+
+void link_note_unread(struct link *link)
+{
+	list_remove(&link->unread_link);
+	if (link_near_runs(link) && iwarp_wants(link->stream) && link_near_has_input(link))
+		list_add_tail(&link->tcp->unread, &link->unread_link);
+}
+
+/* Marked first, then looked at: the peer sees the mark, or we see its bytes. */
+void link_settle(struct link *link)
+{
+	if (!link_near_runs(link))
+		return;
+	link_near_mark(link, link->net->asleep > 0 || !hot_has(link->tcp, link));
+	link_note_unread(link);
+}
+
+bool link_hear(struct link *link)
+{
+	bool has_moved;
+
+	link_near_hear(link);
+	link_block(link, false);
+	has_moved = link_input(link);
+	return link_service(link) || has_moved;
+}
+
+/* ---- Events --------------------------------------------------------------------------------- */
 
 /* The TCP connect has ended: connected, or failed. */
 static void connected(struct link *link)
@@ -369,6 +418,7 @@ static void connected(struct link *link)
 		link->qp->ends.local = link->local;
 	if (link->alive_ns > 0)
 		socket_watch_peer(link->watch.fd, link->alive_ns);
+	link_near_offer(link);
 	link_record(link, true);
 	link_move(link, LINK_SETUP);
 	link_service(link);
@@ -394,6 +444,10 @@ static void link_ready(struct watch *w, uint32_t events)
 			link_service(link);
 		return;
 	}
+	if (link_near_runs(link)) {
+		(void)link_hear(link);
+		return;
+	}
 	if (events & EPOLLOUT)
 		link_block(link, false);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
@@ -410,6 +464,8 @@ void link_expire(struct link *link)
 	if (link_has_stream(link)) {
 		if (link->phase == LINK_AWAITING_RTR && link->ready_ns <= now_ns)
 			iwarp_refuse(link->stream, WEFT_R_CONNECT_TIMEOUT);
+		if (link_near_is_stuck(link, now_ns))
+			link_stream_lost(link);
 		iwarp_expire(link->stream, now_ns);
 	} else if (link->phase == LINK_REFUSED && mpa_setup_due(link->setup) > now_ns) {
 		enum weft_reason r = link_connect(link);

@@ -6,6 +6,7 @@
  *	link.c         creation, end and queries; dispatches to the files below by phase
  *	link_setup.c   from connect() or accept() to the negotiated terms
  *	link_stream.c  bytes between the socket and the stream's core
+ *	link_near.h    bytes by shared memory instead of the socket
  */
 #pragma once
 
@@ -36,6 +37,18 @@ void link_own(struct link *link, struct weft_qp *qp);
 
 /* TCP is connected: starts to capture this link if the adapter is captured. */
 void link_record(struct link *link, bool is_initiator);
+
+/*
+ * After input, or a change: marks a link by shared memory as resting if no poll would find its next
+ * bytes, and lists it as unread if some are there. Nothing for a connection by TCP.
+ */
+void link_settle(struct link *link);
+
+/* The second part of it. */
+void link_note_unread(struct link *link);
+
+/* By shared memory: takes the peer's messages, receives, and sends. True: something moved. */
+bool link_hear(struct link *link);
 
 /* Notes whether the socket's send buffer is full. */
 void link_block(struct link *link, bool is_blocked);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/deadline.h"
 #include "driver/tcp/link.h"
+#include "driver/tcp/link_near.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,7 @@ enum weft_reason link_dial(struct tcp *tcp, struct weft_qp *qp, const struct wef
 	link->remote = *to;
 	link->qp_number = qp->number;
 	link->alive_ns = options->alive_ns;
+	link->wants_near = options->near;
 	if (options->from)
 		link->from = *options->from;
 	now_ns = net_look_at_clock(tcp->net);
@@ -199,8 +201,11 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 	answer.ord = config.ord;
 	link->ready_wait_ns = config.timeout_ns;
 	link->first_wait_ns = options->first_wait_ns;
+	link->alive_ns = options->alive_ns;
+	link->wants_near = options->near;
 	if (options->alive_ns > 0)
 		socket_watch_peer(link->watch.fd, options->alive_ns);
+	link_near_take(link);
 	mpa_setup_wish(link->setup, config.wants_crc, config.wants_markers);
 	r = mpa_setup_accept(link->setup, &answer, net_look_at_clock(link->net));
 	if (r != WEFT_OK)
@@ -239,7 +244,8 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 /* Both ends agree: the stream begins. */
 static void begin_stream(struct link *link)
 {
-	const struct iwarp_config config = {
+	enum weft_reason r = link_near_begin(link);
+	struct iwarp_config config = {
 		.terms = *mpa_setup_terms(link->setup),
 		.close_wait_ns = close_wait_ns,
 		.begin_ns = link->net->now_ns,
@@ -251,13 +257,16 @@ static void begin_stream(struct link *link)
 	enum weft_reason failure = mpa_setup_must_terminate(link->setup)
 					   ? mpa_setup_reason(link->setup)
 					   : WEFT_OK;
-	enum weft_reason r = iwarp_create(link->qp, &config, &link->stream);
 
+	link->terms = config.terms;
+	if (link->near)
+		config.terms.has_crc = false;
+	if (r == WEFT_OK)
+		r = iwarp_create(link->qp, &config, &link->stream);
 	if (r != WEFT_OK) { /* the queue pair was moved meanwhile, or memory is short */
 		link_failed(link, r, true);
 		return;
 	}
-	link->terms = config.terms;
 	free(link->setup);
 	link->setup = NULL;
 	link_trace_terms(link);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/tcp/link.h"
+#include "driver/tcp/link_near.h"
 
 #include <sys/epoll.h>
+
+#include "base/least.h"
 
 enum {
 	ROUNDS_IN = 32, /* of receiving, before it is another link's turn */
@@ -53,6 +56,12 @@ bool link_stream_input(struct link *link)
 	return has_moved;
 }
 
+/* After it took less than it was given: whether it will tell of room. */
+static bool link_is_full(const struct link *link)
+{
+	return !link_near_runs(link) || link_near_is_full(link);
+}
+
 static bool stream_output(struct link *link)
 {
 	struct span_list l;
@@ -68,7 +77,7 @@ static bool stream_output(struct link *link)
 		case SOCKET_MOVED:
 			iwarp_sent(link->stream, link->net->now_ns, n);
 			has_moved = true;
-			if (n == l.length)
+			if (n == l.length || !link_is_full(link))
 				break;
 			link_block(link, true);
 			return true;
@@ -108,6 +117,7 @@ static void stream_set_timer(struct link *link)
 
 	if (link->phase == LINK_AWAITING_RTR && link->ready_ns < due_ns)
 		due_ns = link->ready_ns;
+	due_ns = least(due_ns, link_near_due(link));
 	if (due_ns == UINT64_MAX) {
 		timer_queue_cancel(&link->tcp->timers, &link->timer);
 		return;
@@ -130,7 +140,10 @@ bool link_stream_service(struct link *link)
 	case IWARP_NOTHING:
 		break;
 	case IWARP_SHUT:
-		socket_shut(link->watch.fd);
+		if (link_near_runs(link))
+			link_near_shut(link);
+		else
+			socket_shut(link->watch.fd);
 		if (link->record.recording)
 			record_end(&link->record, true, false);
 		break;
@@ -147,6 +160,7 @@ bool link_stream_service(struct link *link)
 		interest |= EPOLLOUT;
 	/* Without any event a lost connection would go unnoticed. */
 	link_watch(link, interest ? interest : (uint32_t)EPOLLERR);
+	link_settle(link);
 	stream_set_timer(link);
 	return has_moved;
 }

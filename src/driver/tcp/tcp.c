@@ -5,8 +5,9 @@
 
 #include "driver/observe/observe.h"
 #include "driver/tcp/link.h"
+#include "driver/tcp/link_near.h"
 
-enum { REQUESTS_ROOM = 65536 };
+enum { REQUESTS_ROOM = 65536, UNREAD_MAX = 16 };
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -36,6 +37,7 @@ static enum weft_reason tcp_open(struct net *net, struct carrier **c)
 		return WEFT_R_NO_MEMORY;
 	tcp->net = net;
 	tcp->is_crc_off = !crc_wished();
+	tcp->is_near_off = near_wished() == NEAR_WISH_OFF;
 	/* One for each queue pair, one that is closing, and requests. */
 	tcp->links_max = 2 * net->adapter->core.qps.slots_max + REQUESTS_ROOM;
 	if (timer_queue_init(&tcp->timers, tcp->links_max) < 0) {
@@ -46,6 +48,7 @@ static enum weft_reason tcp_open(struct net *net, struct carrier **c)
 	list_init(&tcp->links);
 	list_init(&tcp->listeners);
 	list_init(&tcp->ended);
+	list_init(&tcp->unread);
 	list_init(&tcp->silent);
 	list_init(&tcp->borrowers);
 	*c = &tcp->carrier;
@@ -67,11 +70,22 @@ static void tcp_close(struct carrier *c)
 
 /* ---- Sending and deadlines ------------------------------------------------------------------ */
 
+/* Bound: those that have still more input are listed again. */
+static bool unread_input(struct tcp *tcp)
+{
+	bool has_moved = false;
+
+	for (int i = 0; i < UNREAD_MAX && !list_is_empty(&tcp->unread); i++)
+		has_moved |= link_input(
+			CONTAINER_OF(list_pop(&tcp->unread), struct link, unread_link));
+	return has_moved;
+}
+
 static bool output(struct carrier *c, bool can_wait)
 {
 	struct tcp *tcp = tcp_from(c);
 	struct iwarp_stream *s, *last = iwarp_last(&tcp->attention);
-	bool has_moved = false, is_last = false;
+	bool has_moved = unread_input(tcp), is_last = false;
 
 	(void)can_wait;
 	if (last && tcp->net->adapter->observed.recording)
@@ -91,7 +105,8 @@ static bool has_output(const struct carrier *c)
 {
 	const struct tcp *tcp = tcp_from(c);
 
-	return !list_is_empty(&tcp->attention) || !list_is_empty(&tcp->ended);
+	return !list_is_empty(&tcp->attention) || !list_is_empty(&tcp->ended) ||
+	       !list_is_empty(&tcp->unread);
 }
 
 static uint64_t due(const struct carrier *c)
@@ -134,18 +149,6 @@ static bool input(struct carrier *c)
 	return false;
 }
 
-/* Every peer is at a socket. */
-static enum carrier_memory memory(const struct carrier *c)
-{
-	return hot_turns(c) > 0 ? CARRIER_UNKNOWN : CARRIER_COLD;
-}
-
-static bool rest(struct carrier *c)
-{
-	(void)c;
-	return true;
-}
-
 /* ---- The end of the process ----------------------------------------------------------------- */
 
 /* The kernel tells the peers. */
@@ -164,8 +167,12 @@ static void abandon(struct carrier *c)
 {
 	struct tcp *tcp = tcp_from(c);
 
-	for (struct list *at = tcp->links.next; at != &tcp->links; at = at->next)
-		watch_abandon(&CONTAINER_OF(at, struct link, all_link)->watch);
+	for (struct list *at = tcp->links.next; at != &tcp->links; at = at->next) {
+		struct link *link = CONTAINER_OF(at, struct link, all_link);
+
+		link_near_abandon(link);
+		watch_abandon(&link->watch);
+	}
 	for (struct list *at = tcp->listeners.next; at != &tcp->listeners; at = at->next)
 		watch_abandon(&CONTAINER_OF(at, struct weft_listener, link)->watch);
 }
@@ -197,11 +204,11 @@ static const struct carrier_calls tcp_calls = {
 	.input = input,
 	.input_all = input,
 	.hot_turns = hot_turns,
-	.memory = memory,
+	.memory = hot_memory,
 	.hot_input = hot_input,
 	.hot_input_all = hot_input_all,
 	.hot_watch = hot_watch,
-	.rest = rest,
+	.rest = hot_rest,
 	.sleep_begin = hot_sleep_begin,
 	.sleep_input = hot_sleep_input,
 	.is_used = is_used,

@@ -29,13 +29,16 @@ struct tcp {
 	struct net *net;
 	struct list attention; /* streams with output, or with a change of state to handle */
 	struct list links, listeners;
-	struct list ended; /* links to free when no call works on them */
+	struct list ended;  /* links to free when no call works on them */
+	struct list unread; /* links with input in shared memory, to be read before a sleep */
 	/* listener.c: incoming connections that have not sent their request yet, oldest first. */
 	struct list silent; /* struct link */
 	uint32_t silent_count;
 	uint16_t silent_of[SILENT_HOSTS]; /* by a hash of the peer's address */
 	bool is_crc_off;		  /* of all connections: WEFT_CRC */
+	bool is_near_off;		  /* the same: WEFT_NEAR */
 	uint32_t link_count, links_max;
+	uint32_t near_count;	 /* links by shared memory whose rings this end has made */
 	uint32_t requests_taken; /* by the program, and not answered yet */
 	uint32_t listener_next;	 /* number */
 	struct timer_queue timers;
@@ -68,6 +71,7 @@ static inline uint64_t setup_timeout_ns(uint64_t asked_ns)
 /* Bytes have come by this link: the next poll reads its socket without asking epoll. */
 void hot_add(struct tcp *tcp, struct link *link);
 void hot_remove(struct tcp *tcp, struct link *link);
+bool hot_has(const struct tcp *tcp, const struct link *link);
 
 /* lent_buffers.c */
 
@@ -84,6 +88,8 @@ bool hot_input_all(struct carrier *c);
 void hot_watch(struct carrier *c);
 void hot_sleep_begin(struct carrier *c, struct sleep_set *set);
 bool hot_sleep_input(struct carrier *c, struct watch *w);
+enum carrier_memory hot_memory(const struct carrier *c);
+bool hot_rest(struct carrier *c);
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
@@ -103,10 +109,14 @@ struct link {
 	enum weft_reason reason;
 	bool is_sending_blocked;	  /* the socket takes no more for now */
 	uint32_t times_asked;		  /* reads since it became hot, up to HOT_ASKED */
+	uint32_t looks_empty;		  /* of shared memory, ever */
 	uint32_t interest;		  /* wanted events, whether epoll watches it or not */
 	uint64_t ready_wait_ns, ready_ns; /* how long LINK_AWAITING_RTR may last; until when */
 	uint64_t first_wait_ns;		  /* responder: see weft_connect_options */
-	uint64_t alive_ns;		  /* initiator, until connected: see weft_connect_options */
+	uint64_t alive_ns;		  /* see weft_connect_options */
+	bool wants_near;		  /* the same */
+	struct link_near *near;		  /* link_near.h: its bytes go by shared memory; or NULL */
+	struct list unread_link;	  /* of tcp->unread, or of itself */
 	struct weft_qp *qp;		  /* or NULL */
 	uint32_t qp_number;		  /* of its last queue pair, 0: none */
 	struct mpa_setup *setup;	  /* in LINK_SETUP */
