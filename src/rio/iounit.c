@@ -201,13 +201,23 @@ void rio_iounit_hurry(struct rio_iounit *u)
 	u->notify_ns = u->now_ns;
 }
 
+/* Ids usually grow, so that no search is needed. */
+static bool is_outstanding(struct rio_iounit *u, uint64_t id)
+{
+	bool is_new = u->commands_now == 0 || id > u->newest_id;
+
+	if (is_new)
+		u->newest_id = id;
+	return !is_new && unit_command_find(u, id);
+}
+
 static enum weft_reason take_command(struct rio_iounit *u, const struct rio_msg *m)
 {
 	/*
 	 * An owner must keep to the announced limit, and must not reuse the id of an outstanding
 	 * command.
 	 */
-	if (list_is_empty(&u->free_commands) || unit_command_find(u, m->id))
+	if (list_is_empty(&u->free_commands) || is_outstanding(u, m->id))
 		return WEFT_R_RIO_UNEXPECTED;
 	unit_command_begin(u, m->id, &m->request);
 	return WEFT_OK;

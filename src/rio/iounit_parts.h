@@ -206,6 +206,7 @@ struct rio_iounit {
 	bool is_hurried;		   /* shutting down: notices are not batched */
 	struct list platforms_due;	   /* platforms with an act due */
 	uint32_t commands_now, pieces_now; /* slots in use */
+	uint64_t newest_id;		   /* no outstanding command has a greater one */
 };
 
 /* ---- iounit.c ------------------------------------------------------------------------------- */

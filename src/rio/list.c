@@ -7,7 +7,12 @@
 #include "base/check.h"
 #include "rio/refusal.h"
 
-enum { ELEMENTS_MAX = 4096, CHAINED_MAX = 16, ATTRIBUTES_BYTES = 8 };
+enum {
+	ELEMENTS_MAX = 4096,
+	CHAINED_MAX = 16,
+	ATTRIBUTES_BYTES = 8,
+	KEPT_MAX = 16 /* most lists have three or four elements */
+};
 
 enum state {
 	EMPTY,	/* no sequence taken yet */
@@ -23,6 +28,12 @@ struct open_transaction {
 	bool is_buffer_open; /* the last segment did not end its buffer */
 };
 
+/* An element of the flat body, as its check has decoded it. */
+struct kept_element {
+	struct sgl_element element;
+	uint32_t end; /* in the body */
+};
+
 struct rio_list {
 	struct rio_list_limits limits;
 	enum state state;
@@ -36,6 +47,9 @@ struct rio_list {
 	 */
 	uint8_t *bytes;
 	size_t used;
+	/* Its first elements: walks need not decode them again. */
+	struct kept_element *kept;
+	uint32_t kept_count;
 
 	/* Counted against the limits; total_bytes includes sequences still to be fetched. */
 	uint32_t elements, transactions, total_bytes;
@@ -69,7 +83,8 @@ struct rio_list *rio_list_create(const struct rio_list_limits *limits)
 	l->bytes = malloc((size_t)limits->bytes + 1);
 	l->seen = calloc((size_t)limits->chained + 1, sizeof(*l->seen));
 	l->pending = calloc((size_t)limits->chained + 1, sizeof(*l->pending));
-	if (!l->bytes || !l->seen || !l->pending) {
+	l->kept = calloc(KEPT_MAX, sizeof(*l->kept));
+	if (!l->bytes || !l->seen || !l->pending || !l->kept) {
 		rio_list_destroy(l);
 		return NULL;
 	}
@@ -84,6 +99,7 @@ void rio_list_destroy(struct rio_list *list)
 	free(list->bytes);
 	free(list->seen);
 	free(list->pending);
+	free(list->kept);
 	free(list);
 }
 
@@ -95,6 +111,7 @@ void rio_list_clear(struct rio_list *list)
 		.bytes = list->bytes,
 		.seen = list->seen,
 		.pending = list->pending,
+		.kept = list->kept,
 	};
 }
 
@@ -240,6 +257,21 @@ static enum place place_after(const struct sgl_element *e)
 	return e->kind == SGL_ATTRIBUTES || e->kind == SGL_CHAIN ? CHAINS : REST;
 }
 
+/* An element of the body was taken. The rest of its sequence will be moved to `copy`. */
+static void keep(struct rio_list *l, const struct sequence *s, const struct sgl_element *e)
+{
+	const uint8_t *copy = l->bytes + l->used;
+	struct kept_element *k = &l->kept[l->kept_count];
+
+	if (l->kept_count == KEPT_MAX)
+		return;
+	k->element = *e;
+	k->end = (uint32_t)(l->used + (size_t)(s->at.at - s->rest));
+	if (e->kind == SGL_IMMEDIATE)
+		k->element.immediate.data -= s->rest - copy;
+	l->kept_count++;
+}
+
 /* The Last flag stands on the last element of the list, and nowhere else (RIO-12). */
 static enum weft_reason last_take(struct rio_list *l, const struct sequence *s)
 {
@@ -274,6 +306,8 @@ static enum weft_reason sequence_check(struct rio_list *l, struct sequence *s)
 		s->place = place_after(&e);
 		if (s->place == REST && !s->rest)
 			s->rest = start;
+		if (s->place == REST)
+			keep(l, s, &e);
 		is_last = e.is_last;
 		if (is_last)
 			reason = last_take(l, s);
@@ -407,6 +441,16 @@ void rio_list_mask_devices(struct rio_list *list, uint32_t mask)
 	struct rd at = rd_of(list->bytes, list->used);
 
 	CHECK(list->state == WHOLE);
+	for (uint32_t i = 0; i < list->kept_count; i++) {
+		struct kept_element *k = &list->kept[i];
+
+		if (k->element.kind == SGL_TRANSACTION) {
+			k->element.transaction.device &= mask;
+			sgl_set_device(list->bytes + (at.at - list->bytes),
+				       k->element.transaction.device);
+		}
+		at.at = list->bytes + k->end;
+	}
 	while (at.at != at.end) {
 		uint8_t *start = list->bytes + (at.at - list->bytes);
 		struct sgl_element e;
@@ -425,10 +469,26 @@ void rio_walk_start(struct rio_walk *walk, const struct rio_list *list)
 	*walk = (struct rio_walk){ .list = list, .at = rd_of(list->bytes, list->used) };
 }
 
-/* All elements were checked before. */
-static void walk_next(struct rio_walk *walk, struct rd *at, struct sgl_element *e)
+/* The element at the position; `room` may hold it. All elements were checked before. */
+static const struct sgl_element *walk_peek(const struct rio_walk *walk, struct rd *at,
+					   struct sgl_element *room)
 {
-	CHECK(sgl_next(e, at, &walk->list->attributes) == SGL_OK);
+	const struct rio_list *l = walk->list;
+
+	*at = walk->at;
+	if (walk->nth < l->kept_count) {
+		at->at = l->bytes + l->kept[walk->nth].end;
+		return &l->kept[walk->nth].element;
+	}
+	CHECK(sgl_next(room, at, &l->attributes) == SGL_OK);
+	return room;
+}
+
+/* Goes behind it. */
+static void walk_on(struct rio_walk *walk, const struct rd *at, const struct sgl_element *e)
+{
+	walk->at = *at;
+	walk->nth++;
 	if (e->kind != SGL_PLATFORM)
 		return;
 	walk->has_platform = true;
@@ -437,12 +497,15 @@ static void walk_next(struct rio_walk *walk, struct rd *at, struct sgl_element *
 
 bool rio_walk_transaction(struct rio_walk *walk, struct sgl_transaction *transaction)
 {
-	struct sgl_element e;
+	struct sgl_element room;
+	struct rd at;
 
 	while (walk->at.at != walk->at.end) {
-		walk_next(walk, &walk->at, &e);
-		if (e.kind == SGL_TRANSACTION) {
-			*transaction = e.transaction;
+		const struct sgl_element *e = walk_peek(walk, &at, &room);
+
+		walk_on(walk, &at, e);
+		if (e->kind == SGL_TRANSACTION) {
+			*transaction = e->transaction;
 			return true;
 		}
 	}
@@ -471,17 +534,17 @@ static void segment_of(const struct rio_walk *walk, const struct sgl_element *e,
 
 bool rio_walk_segment(struct rio_walk *walk, struct rio_segment *segment)
 {
-	struct sgl_element e;
+	struct sgl_element room;
+	struct rd at;
 
 	while (walk->at.at != walk->at.end) {
-		struct rd at = walk->at;
+		const struct sgl_element *e = walk_peek(walk, &at, &room);
 
-		walk_next(walk, &at, &e);
-		if (e.kind == SGL_TRANSACTION)
+		if (e->kind == SGL_TRANSACTION)
 			return false;
-		walk->at = at;
-		if (e.kind != SGL_PLATFORM) {
-			segment_of(walk, &e, segment);
+		walk_on(walk, &at, e);
+		if (e->kind != SGL_PLATFORM) {
+			segment_of(walk, e, segment);
 			return true;
 		}
 	}

@@ -111,6 +111,7 @@ struct rio_segment {
 struct rio_walk {
 	const struct rio_list *list;
 	struct rd at;
+	uint32_t nth; /* element of the list's body */
 	bool has_platform;
 	struct platform platform;
 };

@@ -322,32 +322,33 @@ static void pong_act(struct rio_owner *o, struct rio_owner_act *act)
  */
 bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act)
 {
-	const struct {
-		struct list *due;
+	static const struct {
+		size_t due; /* a struct list, in struct rio_owner */
 		void (*act)(struct rio_owner *o, struct rio_owner_act *act);
-		uint64_t not_before_ns;
 	} acts[] = {
-		{ &o->to_close, owner_close_act, 0 },
-		{ &o->noting, note_act, 0 },
-		{ &o->away, away_act, 0 },
-		{ &o->parting, owner_part_act, 0 },
-		{ &o->meeting, owner_meet_act, 0 },
-		{ &o->pongs, pong_act, 0 },
-		{ &o->cancels, owner_cancel_act, 0 },
-		{ &o->saying, owner_status_act, 0 },
-		{ &o->ready, owner_command_act, 0 },
-		{ &o->to_fetch, owner_fetch_act, 0 },
-		{ &o->telling, owner_notify_act, o->telling_ns },
-		{ &o->inquiries, owner_inquire_act, 0 },
+		{ offsetof(struct rio_owner, to_close), owner_close_act },
+		{ offsetof(struct rio_owner, noting), note_act },
+		{ offsetof(struct rio_owner, away), away_act },
+		{ offsetof(struct rio_owner, parting), owner_part_act },
+		{ offsetof(struct rio_owner, meeting), owner_meet_act },
+		{ offsetof(struct rio_owner, pongs), pong_act },
+		{ offsetof(struct rio_owner, cancels), owner_cancel_act },
+		{ offsetof(struct rio_owner, saying), owner_status_act },
+		{ offsetof(struct rio_owner, ready), owner_command_act },
+		{ offsetof(struct rio_owner, to_fetch), owner_fetch_act },
+		{ offsetof(struct rio_owner, telling), owner_notify_act },
+		{ offsetof(struct rio_owner, inquiries), owner_inquire_act },
 	};
 
 	CHECK(!o->exposing);
 	owner_close_done(o);
 	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
-		if (!list_is_empty(acts[i].due) && acts[i].not_before_ns <= o->now_ns) {
-			acts[i].act(o, act);
-			return true;
-		}
+		const struct list *due = (const void *)((const uint8_t *)o + acts[i].due);
+
+		if (list_is_empty(due) || (due == &o->telling && o->telling_ns > o->now_ns))
+			continue;
+		acts[i].act(o, act);
+		return true;
 	}
 	return false;
 }

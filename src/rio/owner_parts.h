@@ -69,6 +69,7 @@ struct owner_requester {
 	struct rio_address address;
 	struct owner_request *requests; /* config.requests_max */
 	struct list free_requests;
+	uint64_t newest_id;	  /* no outstanding request has a greater one */
 	struct list wanting;	  /* requests that wait for a slot */
 	struct list hungry_link;  /* of rio_owner.hungry: may get a slot */
 	uint32_t slots;		  /* slots in use */
@@ -154,8 +155,10 @@ struct owner_request {
 	bool wants_slot;     /* the rest must move to a slot before it is passed on */
 	/* Decisions. */
 	bool is_allowed, is_final_due;
-	bool is_notified;	 /* the I/O unit told the requester of its success */
-	uint32_t transactions;	 /* of a complete list */
+	bool is_notified;      /* the I/O unit told the requester of its success */
+	uint32_t transactions; /* of a complete list */
+	/* If it is 1: the transaction, as it is in the list. Most requests have one. */
+	struct sgl_transaction only;
 	uint32_t to_note, noted; /* transactions to log as allowed; how many are logged */
 	size_t noted_bytes;	 /* position in the list */
 	uint32_t rules[RIO_LIST_TRANSACTIONS_MAX];

@@ -21,17 +21,22 @@ static struct rd body_of(const struct owner_request *r)
 static bool next_transaction(const struct owner_request *r, struct rd *at,
 			     struct sgl_transaction *t)
 {
-	struct sgl_element e;
+	struct sgl_element e = { .transaction = r->only };
+	bool has_one = false;
 
-	while (at->at != at->end) {
-		CHECK(sgl_next(&e, at, &r->attributes) == SGL_OK);
-		if (e.kind != SGL_TRANSACTION)
-			continue;
-		*t = e.transaction;
-		t->device = owner_device_number(r->pair->unit, t->device & OWNER_DEVICE_MASK);
-		return true;
+	if (r->transactions == 1) {
+		has_one = at->at != at->end;
+		at->at = at->end;
 	}
-	return false;
+	while (at->at != at->end && !has_one) {
+		CHECK(sgl_next(&e, at, &r->attributes) == SGL_OK);
+		has_one = e.kind == SGL_TRANSACTION;
+	}
+	if (!has_one)
+		return false;
+	*t = e.transaction;
+	t->device = owner_device_number(r->pair->unit, t->device & OWNER_DEVICE_MASK);
+	return true;
 }
 
 /* Attributes come in the first sequence only, so the chained one has none. */
@@ -268,6 +273,14 @@ void owner_request_drop(struct rio_owner *o, struct owner_request *r)
 
 /* ---- The beginning -------------------------------------------------------------------------- */
 
+static void only_note(struct owner_request *r, const struct rio_list *list)
+{
+	struct rio_walk walk;
+
+	rio_walk_start(&walk, list);
+	CHECK(rio_walk_transaction(&walk, &r->only));
+}
+
 void owner_request_judge(struct rio_owner *o, struct owner_request *r, struct rio_list *list)
 {
 	struct owner_verdict v;
@@ -284,6 +297,8 @@ void owner_request_judge(struct rio_owner *o, struct owner_request *r, struct ri
 		r->final.reason = v.reason;
 		return;
 	}
+	if (r->transactions == 1)
+		only_note(r, list);
 	r->is_allowed = true;
 	r->to_note = r->transactions;
 	owner_note(o, &r->notable);
@@ -305,6 +320,16 @@ static struct owner_request *find(struct owner_requester *q, uint64_t id)
 		left--;
 	}
 	return NULL;
+}
+
+/* Ids usually grow, so that no search is needed. */
+static bool is_outstanding(struct owner_requester *q, uint64_t id)
+{
+	bool is_new = q->peer.is.now == 0 || id > q->newest_id;
+
+	if (is_new)
+		q->newest_id = id;
+	return !is_new && find(q, id);
 }
 
 static struct owner_request *begin(struct rio_owner *o, struct owner_requester *q,
@@ -344,7 +369,7 @@ enum weft_reason owner_request_take(struct rio_owner *o, struct owner_requester 
 	 * A requester must keep to the announced limit, and must not reuse the id of an outstanding
 	 * request.
 	 */
-	if (list_is_empty(&q->free_requests) || find(q, m->id))
+	if (list_is_empty(&q->free_requests) || is_outstanding(q, m->id))
 		return WEFT_R_RIO_UNEXPECTED;
 	r = begin(o, q, m);
 	rio_list_clear(o->scratch);

@@ -28,13 +28,25 @@ static void add(struct line *l, const char *text)
 
 static void add_number(struct line *l, uint64_t number)
 {
+	static const char pairs[] = "0001020304050607080910111213141516171819"
+				    "2021222324252627282930313233343536373839"
+				    "4041424344454647484950515253545556575859"
+				    "6061626364656667686970717273747576777879"
+				    "8081828384858687888990919293949596979899";
 	char digits[DIGITS];
 	size_t at = DIGITS;
 
-	do {
-		digits[--at] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
+	if (number < 10 && l->at < l->end) { /* most are of platforms and rules */
+		*l->at++ = (char)('0' + number);
+		return;
+	}
+	for (; number >= 10; number /= 100) {
+		at -= 2;
+		memcpy(digits + at, pairs + 2 * (number % 100), 2);
+	}
+	/* One digit is left, or none; 0 has one. */
+	if (number > 0 || at == DIGITS)
+		digits[--at] = (char)('0' + number);
 	add_bytes(l, digits + at, DIGITS - at);
 }
 

@@ -424,3 +424,54 @@ TEST(test_rio_13b_a_list_can_be_passed_on_without_its_chains)
 	EXPECT_EQ(judge(&want), WEFT_OK);
 	rio_list_destroy(l);
 }
+
+/*
+ * The first elements are kept as they were decoded, the others are not: walks do not differ, over
+ * sequences that were moved together, and after device numbers have changed.
+ */
+TEST(test_rio_13b_rio_14_a_walk_finds_all_of_a_long_list)
+{
+	enum { EACH = 13 }; /* more than are kept, in both */
+	struct rio_list *l = list_of(rio_list_limits_default());
+	struct text parts[2];
+
+	for (int part = 1; part >= 0; part--) {
+		text_start(&parts[part]);
+		parts[part].attributes.address_bytes = 4;
+		if (part == 0) {
+			put_attributes(&parts[0], 4);
+			put_chain(&parts[0], 0x1000, text_bytes(&parts[1]));
+		}
+		for (int i = 0; i < EACH; i++) {
+			const char data[] = { (char)('a' + part * EACH + i), '\0' };
+
+			put_platform(&parts[part], (uint32_t)(part * EACH + i + 1));
+			put_transaction(&parts[part], SGL_WRITE, 3);
+			put_immediate(&parts[part], data, false);
+			put_detail(&parts[part], SGL_SOURCE, 2, true);
+		}
+	}
+	put_last(&parts[1]);
+	EXPECT_EQ(take(l, &parts[0]), WEFT_OK);
+	EXPECT_EQ(take(l, &parts[1]), WEFT_OK);
+	for (uint32_t device = 3; device >= 2; device--) { /* the fixture's is 3 */
+		struct sgl_transaction what;
+		struct rio_segment s;
+		struct rio_walk walk;
+
+		rio_walk_start(&walk, l);
+		for (uint32_t i = 0; i < 2 * EACH; i++) {
+			EXPECT(rio_walk_transaction(&walk, &what));
+			EXPECT(what.device == device && what.length == 3);
+			EXPECT(rio_walk_segment(&walk, &s));
+			EXPECT(s.where == RIO_IMMEDIATE && s.length == 1);
+			EXPECT_EQ(s.data[0], 'a' + i);
+			EXPECT(rio_walk_segment(&walk, &s));
+			EXPECT(s.where == RIO_REMOTE && s.platform.unit == i + 1 && s.length == 2);
+			EXPECT(!rio_walk_segment(&walk, &s));
+		}
+		EXPECT(!rio_walk_transaction(&walk, &what));
+		rio_list_mask_devices(l, 2);
+	}
+	rio_list_destroy(l);
+}
