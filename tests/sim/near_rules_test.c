@@ -5,6 +5,7 @@
  * swarm (near_swarm_test.c) found these seeds; if worlds draw otherwise one day, it finds others.
  */
 #include "seeds.h"
+#include "sim/roce/near_world.h"
 #include "test.h"
 
 static void run(const uint64_t *seeds, size_t count)
@@ -42,4 +43,41 @@ TEST(test_near_access_of_a_killed_process_is_not_waited_for)
 	static const uint64_t seeds[] = { 9, 12, 17, 46, 51 };
 
 	run(seeds, sizeof(seeds) / sizeof(seeds[0]));
+}
+
+/* What a world has met so far. */
+static void add(struct near_kernel *all, const struct near_kernel *k)
+{
+	all->accesses += k->accesses;
+	all->wakes += k->wakes;
+	all->refusals += k->refusals;
+	all->deaths += k->deaths - 2; /* both processes end */
+	all->breaks += k->breaks;
+	all->fulls += k->fulls;
+	all->runs += k->runs;
+}
+
+/* Judges that have nothing to judge find nothing. */
+TEST(test_near_worlds_meet_all_that_can_happen)
+{
+	enum { SEEDS = 20 };
+	struct near_kernel all = { 0 };
+
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct roce_world w;
+
+		REQUIRE(roce_world_open(&w, seed, ROCE_NEAR) == 0);
+		while (roce_world_step(&w))
+			continue;
+		EXPECT(roce_world_failure(&w)[0] == 0);
+		add(&all, &((struct near_world *)w.state)->kernel);
+		roce_world_close(&w);
+	}
+	EXPECT(all.accesses > 200);
+	EXPECT(all.wakes > 1000);
+	EXPECT(all.refusals > 10);
+	EXPECT(all.deaths > 5);
+	EXPECT(all.breaks > 3);
+	EXPECT(all.fulls > 50);
+	EXPECT(all.runs > 50);
 }

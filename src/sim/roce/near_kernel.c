@@ -89,6 +89,7 @@ static void links_cut(struct list *links)
 static void die(struct near_process *p)
 {
 	p->is_dead = true;
+	p->kernel->deaths++;
 	links_cut(&p->links);
 	links_cut(&p->waiting);
 	p->kernel->died(p);
@@ -142,6 +143,7 @@ static void break_ring(struct near_process *p)
 	const uint64_t far = UINT64_C(1) << 40;
 	uint32_t garbage = UINT32_MAX;
 
+	k->breaks++;
 	for (uint32_t i = 0; i < k->ring_count; i++) {
 		struct near_memory *m = k->rings[i];
 		uint64_t put = atomic_load(&m->head.put), taken = atomic_load(&m->head.taken);
@@ -457,6 +459,7 @@ void near_packet_in(struct near_process *p, const struct ib_out *out)
 {
 	struct near_memory *m = memory_at(p->kernel, out->room);
 
+	p->kernel->runs += out->run > 0;
 	if (m && m->put - m->taken < SUMS_MAX)
 		m->sums[m->put++ % SUMS_MAX] = sum_of(out->room, out->spans.length, out->run);
 }

@@ -64,7 +64,8 @@ struct near_kernel {
 	uint32_t process_count;
 	struct near_memory *rings[NEAR_RINGS_MAX];
 	uint32_t ring_count;
-	uint64_t accesses, wakes, refusals; /* that happened */
+	/* How often that happened; the last two: packets without room, and runs. */
+	uint64_t accesses, wakes, refusals, deaths, breaks, fulls, runs;
 	/* The scenario's: a process accesses memory of another one now. */
 	void (*accessed)(struct near_process *target, uint64_t addr, uint64_t bytes);
 	/* One is killed, or breaks a rule; within its own fiber. */

@@ -60,6 +60,7 @@ static bool send_near(struct near_node *n)
 		if (out.near_number == 0)
 			break;
 		if (!near_begin(near, now_ns(n), &out)) {
+			n->process.kernel->fulls++;
 			ib_port_near_hold(n->ib.port, now_ns(n),
 					  near_is_stalled(near, out.near_number));
 			continue;
