@@ -49,13 +49,11 @@ static uint32_t rd_u24(struct rd *r)
 	return rd_u32(r) & IBA_NUMBER_MAX;
 }
 
-static void bth_decode(struct iba_packet *p, struct rd *r)
+/* What follows the opcode and the flags. */
+static void bth_decode(struct iba_packet *p, uint8_t flags, struct rd *r)
 {
 	uint32_t word;
-	uint8_t flags;
 
-	p->opcode = rd_u8(r);
-	flags = rd_u8(r);
 	p->is_solicited = flags & BTH_SOLICITED;
 	p->is_migrated = flags & BTH_MIGRATED;
 	p->pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
@@ -116,10 +114,11 @@ static void extended_decode(struct iba_packet *p, uint32_t headers, struct rd *r
 		p->inv_r_key = rd_u32(r);
 }
 
+/* In shared memory a packet may change: what decides where its headers end is read once. */
 enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t length)
 {
-	struct rd head = rd_of(bytes, length), r = head;
-	uint8_t opcode = rd_u8(&head), flags = rd_u8(&head);
+	struct rd r = rd_of(bytes, length);
+	uint8_t opcode = rd_u8(&r), flags = rd_u8(&r);
 	size_t pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK, rest;
 	const struct iba_form *f = iba_form(opcode);
 	enum weft_reason reason;
@@ -136,9 +135,10 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
 	reason = lengths_check(f, rest, pad);
 	if (reason != WEFT_OK)
 		return reason;
-	*p = (struct iba_packet){ .payload = bytes + f->header_bytes,
+	*p = (struct iba_packet){ .opcode = opcode,
+				  .payload = bytes + f->header_bytes,
 				  .payload_bytes = (uint32_t)(rest - pad) };
-	bth_decode(p, &r);
+	bth_decode(p, flags, &r);
 	if (f->headers)
 		extended_decode(p, f->headers, &r);
 	return WEFT_OK;

@@ -161,6 +161,24 @@ TEST(test_iba_9_2_bth_bits)
 	}
 }
 
+/*
+ * A sender that shares the memory may change it meanwhile. What decides where the headers end is
+ * read once: here the packet is changed by what is decoded, which takes its place.
+ */
+TEST(test_iba_9_2_opcode_and_pad_are_read_once)
+{
+	union {
+		struct iba_packet p;
+		uint8_t bytes[ROOM];
+	} u;
+	size_t length = packet(u.bytes, IBA_WRITE_ONLY, 3, 8);
+
+	REQUIRE(iba_decode(&u.p, u.bytes, length) == WEFT_OK);
+	EXPECT_EQ(u.p.opcode, IBA_WRITE_ONLY);
+	EXPECT_EQ(u.p.pad, 3);
+	EXPECT_EQ(u.p.payload_bytes, 5);
+}
+
 TEST(test_iba_9_2_destination_at_a_glance)
 {
 	const struct iba_packet p = { .opcode = 0x64, .dest_qp = 0xa1b2c3, .psn = 5 };
