@@ -12,83 +12,23 @@ that the data goes through; its processor time is counted with the owner's. Of t
 all counts, also what a run's beginning and end take.
 """
 import argparse
-import json
 import os
 import signal
-import statistics
 import sys
-import time
 
-from rio_processes import Cluster, Failure, Iscsi, Nbd, Place, cpu_s
+from rio_processes import Cluster, Iscsi, Nbd, Place
+from rows import (DISTURBED, Failure, Subject, ratio_of, show_goal, show_goal_head, show_line,
+                  show_pair_line, show_value, tell, verdict)
 
-ROUNDS, ROUNDS_USED = 5, 3
+ROUNDS = 5
 SECONDS = 1.5
 GIB, MIB, SECTOR = 1 << 30, 1 << 20, 512
 SPIN = "50us"
 # Of a "notified" message without its entries: docs/wire/rio.md.
 NOTIFIED_BYTES = 48
-# Requester, I/O unit, relay and owner want to run at once; what is missing others have used.
-PROCESSORS_WANTED, PROCESSORS_MISSING = 4, 0.2
-
-
-# ---- The machine -------------------------------------------------------------------------------
-
-class Mark:
-    """How much of the machine others use while we measure."""
-
-    def __init__(self, place):
-        self.place = place
-        self.start = self.now()
-
-    def now(self):
-        t = os.times()
-        ours = t.user + t.system + t.children_user + t.children_system
-        ours += sum(cpu_s(s.pid) for s in self.place.servers if s.process.poll() is None)
-        with open("/proc/stat", encoding="ascii") as f:
-            # cpu user nice system idle iowait irq softirq steal, in ticks
-            ticks = [int(word) for word in f.readline().split()[1:9]]
-        busy = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
-        return time.monotonic(), busy, ours
-
-    def processors_left(self):
-        wall, busy, ours = (now - then for now, then in zip(self.now(), self.start))
-        return os.cpu_count() - max(0, busy - ours) / wall
-
-
-def is_calm(left):
-    return left >= min(os.cpu_count(), PROCESSORS_WANTED) - PROCESSORS_MISSING
 
 
 # ---- Subjects ----------------------------------------------------------------------------------
-
-class Subject:
-    """What is measured: run(seconds) gives one value of it."""
-
-    def __init__(self, name, title, unit, run, why=None):
-        self.name, self.title, self.unit, self.run, self.why = name, title, unit, run, why
-        self.samples = []  # (value, processors left)
-
-    def sample(self, place, seconds):
-        if self.why:
-            return
-        mark = Mark(place)
-        try:
-            value = self.run(seconds)
-        except Failure as e:
-            self.why = str(e)
-            return
-        self.samples.append((value, mark.processors_left()))
-
-    def used(self):
-        return sorted(self.samples, key=lambda s: -s[1])[:ROUNDS_USED]
-
-    def value(self):
-        """None: there is none."""
-        return None if self.why else statistics.median(value for value, _ in self.used())
-
-    def is_disturbed(self):
-        return not self.why and not all(is_calm(left) for _, left in self.used())
-
 
 class Moved:
     """Processor time by the bytes that were moved meanwhile, of all rounds together."""
@@ -213,7 +153,7 @@ class Bench:
         for n in range(self.options.rounds):
             for s in self.rows:
                 tell("round %d of %d, %s" % (n + 1, self.options.rounds, s.title.strip()))
-                s.sample(self.place, self.options.seconds)
+                s.sample(self.place.pids, self.options.seconds)
         tell(None)
 
     def is_cpu_disturbed(self):
@@ -225,15 +165,7 @@ class Bench:
         return [s for s in self.rows if s.why and not s.name.startswith(("nbd_", "iscsi_"))]
 
 
-def tell(what):
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K" + ("measuring: " + what if what else ""))
-        sys.stderr.flush()
-
-
 # ---- What is shown -----------------------------------------------------------------------------
-
-SHOWN = {"B/s": ("GB/s", 1e-9, "%.3f"), "requests/s": ("requests/s", 1, "%.0f"), "ns": ("us", 1e-3, "%.1f")}
 
 # text, ours, theirs, goal, whether it is the most
 GOALS = [
@@ -255,15 +187,6 @@ ASIDE = [
 CPU_GOAL = 0.01
 
 
-def verdict(is_met):
-    return "met" if is_met else "missed"
-
-
-def ratio_of(ours, theirs):
-    """None: one of the two is not known."""
-    return ours / theirs if ours is not None and theirs else None
-
-
 def show_values(b):
     print("\nDirected remote I/O on loopback, memory device\n%-52s %12s" % ("what", "value"))
     # A subject first, then what it is compared with.
@@ -273,12 +196,7 @@ def show_values(b):
         "rio_latency_4k",
         "nbd_latency_4k", "iscsi_latency_4k")]
     for s in order:
-        if s.why:
-            print("%-52s %12s  %s" % (s.title, "-", s.why))
-            continue
-        unit, scale, form = SHOWN[s.unit]
-        print("%-52s %12s %s%s" % (s.title, form % (s.value() * scale), unit,
-                                   " ~" if s.is_disturbed() else ""))
+        show_value(s)
     for text, cpu in (("CPU of the owner for 1 GiB, requests of 1 MiB", b.direct_cpu),
                       ("  relayed: of owner and relay", b.relayed_cpu)):
         print("%-52s %12s" % (text, "-" if cpu.per_gib() is None else "%.2f ms" % (cpu.per_gib() * 1e3)))
@@ -289,24 +207,13 @@ def show_values(b):
     print("%-52s %12d bytes; relayed %d" % ("payload over the wires", b.direct_wire, b.relay_wire))
 
 
-def show_goal(text, ratio, goal, is_most, is_disturbed):
-    if ratio is None:
-        print("%-52s %10s" % (text, "not known"))
-        return
-    print("%-52s %8.2f x %4s %3g x  %s%s"
-          % (text, ratio, "<=" if is_most else ">=", goal,
-             verdict(ratio <= goal if is_most else ratio >= goal), " ~" if is_disturbed else ""))
-
-
 def show_table(b):
     show_values(b)
-    print("\n%-52s %10s %10s" % ("goal", "ratio", "goal"))
+    show_goal_head()
     print("%-52s %4d bytes %4s %3d    %s" % ("payload through the owner's adapter", b.own_payload, "=", 0,
                                            verdict(b.own_payload == 0)))
     for text, ours, theirs, goal, is_most in GOALS:
-        ours, theirs = b.by_name[ours], b.by_name[theirs]
-        show_goal(text, ratio_of(ours.value(), theirs.value()), goal, is_most,
-                  ours.is_disturbed() or theirs.is_disturbed())
+        show_goal(text, (b.by_name[ours], b.by_name[theirs]), goal, is_most)
     for text, ours, theirs in ASIDE:
         ours, theirs = b.by_name[ours], b.by_name[theirs]
         ratio = ratio_of(ours.value(), theirs.value())
@@ -321,14 +228,9 @@ def show_table(b):
               % ("CPU of the owner, against relayed", cpu * 100, "<=", CPU_GOAL * 100,
                  verdict(cpu <= CPU_GOAL), " ~" if b.is_cpu_disturbed() else ""))
     print("\n%.1f s each; the median of the calmest %d of %d rounds. Latencies are means."
-          % (b.options.seconds, min(ROUNDS_USED, b.options.rounds), b.options.rounds))
+          % (b.options.seconds, min(Subject.rounds_used, b.options.rounds), b.options.rounds))
     if any(s.is_disturbed() for s in b.rows):
-        print("~: others used the machine meanwhile; do not trust this figure")
-
-
-def show_line(name, value, unit, versus, ratio, is_disturbed=False):
-    print(json.dumps({"bench": name, "value": round(value, 4), "unit": unit, "versus": versus,
-                      "ratio": round(ratio, 4), "is_disturbed": is_disturbed}))
+        print(DISTURBED)
 
 
 def show_lines(b):
@@ -339,13 +241,7 @@ def show_lines(b):
     show_line("rio_owner_control", b.own_control, "bytes/request", "block_1m", b.own_control / MIB)
     pairs = [(g[1], g[2]) for g in GOALS] + [(a[1], a[2]) for a in ASIDE]
     for ours, theirs in ((b.by_name[x], b.by_name[y]) for x, y in pairs):
-        ratio = ratio_of(ours.value(), theirs.value())
-        if ratio is not None:
-            show_line(ours.name, ours.value(), ours.unit, theirs.name, ratio,
-                      ours.is_disturbed() or theirs.is_disturbed())
-        else:
-            print(json.dumps({"bench": ours.name, "value": ours.value(), "unit": ours.unit,
-                              "versus": theirs.name, "ratio": None, "why": ours.why or theirs.why}))
+        show_pair_line(ours, theirs)
     cpu = ratio_of(b.direct_cpu.per_gib(), b.relayed_cpu.per_gib())
     if cpu is not None:
         show_line("rio_owner_cpu", b.direct_cpu.per_gib(), "s/GiB", "rio_relayed_cpu", cpu,

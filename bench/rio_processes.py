@@ -16,6 +16,8 @@ import subprocess
 import tempfile
 import time
 
+from rows import Failure, cpu_s
+
 PATIENCE_S = 20
 END_S = 5
 TRIES = 3
@@ -24,10 +26,6 @@ MIB = 1 << 20
 DEVICE_BYTES = 64 * MIB
 # Where Debian installs servers; not in every user's PATH.
 PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
-
-
-class Failure(Exception):
-    pass
 
 
 def free_port():
@@ -47,12 +45,6 @@ def free_port():
 def last_line(text):
     lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
     return lines[-1].strip() if lines else "it said nothing"
-
-
-def cpu_s(pid):
-    """All processor time of a process, user and system: its clock, as clock_getcpuclockid() makes it.
-    The same as in /proc/PID/stat, but not in ticks of 10 ms."""
-    return time.clock_gettime(~pid << 3 | 2)
 
 
 class Process:
@@ -111,6 +103,9 @@ class Place:
 
     def path(self, name):
         return os.path.join(self.folder, name)
+
+    def pids(self):
+        return [s.pid for s in self.servers if s.process.poll() is None]
 
     def start(self, name, words, **more):
         self.servers.append(Process(self.folder, name, words, **more))
