@@ -11,6 +11,7 @@ build/interop.
 """
 import argparse
 import collections
+import contextlib
 import fcntl
 import os
 import re
@@ -250,6 +251,24 @@ def prepare(series):
     return None
 
 
+@contextlib.contextmanager
+def lone_guest(is_kept=False):
+    """One guest at a time; and its network goes however this program ends."""
+    lock = open(LOCK, "w", encoding="ascii")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit("interop: another run has the guest")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        rig("down")
+        yield
+    finally:
+        if not is_kept:
+            rig("down", check=False)
+        lock.close()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kernel", default="6.1")
@@ -262,18 +281,10 @@ def main():
     if reason:
         print("skipped: " + reason)
         return 0
-    # One guest at a time; and its network goes however this program ends.
-    lock = open(LOCK, "w", encoding="ascii")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        sys.exit("interop: another run has the guest")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     out = os.path.join(ROOT, "build", "interop")
     os.makedirs(out, exist_ok=True)
     run = Run(Build(os.path.abspath(args.weft), os.path.abspath(args.peer)))
-    try:
-        rig("down")
+    with lone_guest(args.keep):
         print("== " + rig("up", "-k", args.kernel).stdout.strip(), flush=True)
         for number, group in enumerate(interop_cases.groups() + rxe_cases.groups()):
             cases = [c for c in group.cases
@@ -281,9 +292,6 @@ def main():
             if cases:
                 print("== " + group.use, flush=True)
                 run.group(group, cases, os.path.join(out, "%02d.pcap" % number))
-    finally:
-        if not args.keep:
-            rig("down", check=False)
     passed = sum(run.results)
     print("%d passed, %d failed, 0 skipped" % (passed, len(run.results) - passed))
     return 0 if run.results and passed == len(run.results) else 1

@@ -1,14 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Drives the guest under QEMU (software emulation) on a network of its own.
+# Drives the guest under QEMU on a network of its own.
 #
-#   rig.sh up [-k SERIES] [-m MTU]     boots the kernel that build.sh made
+#   rig.sh up [-k SERIES] [-m MTU] [-a tcg|count|kvm] [-c PROCESSORS]
+#                                      boots the kernel that build.sh made; tcg, the default, is
+#                                      software emulation, and count is that by a clock that counts
+#                                      instructions, a nanosecond each
 #   rig.sh exec [-t SECS] CMD          runs CMD in the guest; its output and status
 #   rig.sh host CMD [ARG...]           runs a program of this machine on the guest's network; those of
 #                                      the guest that build.sh made are found as well
 #   rig.sh mtu BYTES                   changes it, at both ends
 #   rig.sh capture-start FILE [FILTER] / rig.sh capture-stop
-#   rig.sh log | rig.sh down
+#   rig.sh pid | rig.sh log | rig.sh down
 #
 # A bridge, the guest's tap and QEMU live in one network namespace that `up` makes and `down`
 # removes: nothing leaves the machine. This machine is 10.77.0.1 and fd77::1 there, the guest
@@ -22,6 +25,7 @@ ns=${WEFT_RIG_NETNS:-weft-interop}
 state=$cache/state-$ns
 bridge=rig0
 boot_seconds_max=180
+kvm_boot_seconds_max=30
 mtu_max=9000
 
 die() {
@@ -69,27 +73,37 @@ network_make() { # network_make MTU
 	ip -n "$ns" link set rigtap mtu "$1" master "$bridge" up
 }
 
-# Sets machine, QEMU and its words for this processor, and console, what the guest calls its serial line.
+# machine_choose ACCEL: sets machine, QEMU and its words for this processor, and console, what the guest
+# calls its serial line.
 machine_choose() {
-	case $(uname -m) in
-	aarch64)
-		machine=(qemu-system-aarch64 -M "virt,gic-version=2" -cpu cortex-a72)
-		console=ttyAMA0
-		;;
-	x86_64)
-		machine=(qemu-system-x86_64 -M q35 -cpu max)
-		console=ttyS0
-		;;
+	local bytewise=erms=off,fsrm=off # QEMU copies a byte at a time by these, and the others
+	local bitwise=pclmulqdq=off,sse4.2=off # compute CRCs a bit at a time; but count as one
+	case $(uname -m),$1 in
+	aarch64,kvm) machine=(qemu-system-aarch64 -M "virt,gic-version=host" -cpu host) ;;
+	aarch64,*) machine=(qemu-system-aarch64 -M "virt,gic-version=2" -cpu cortex-a72) ;;
+	x86_64,kvm) machine=(qemu-system-x86_64 -M q35 -cpu host) ;;
+	x86_64,count) machine=(qemu-system-x86_64 -M q35 -cpu "max,$bytewise") ;;
+	x86_64,*) machine=(qemu-system-x86_64 -M q35 -cpu "max,$bytewise,$bitwise") ;;
 	*) die "no guest for $(uname -m)" ;;
 	esac
+	case $1 in
+	tcg) machine+=(-accel "tcg,thread=multi,tb-size=256") ;;
+	count) machine+=(-accel "tcg,thread=single,tb-size=256" -icount "shift=0,sleep=off") ;;
+	kvm) machine+=(-accel kvm) boot_seconds_max=$kvm_boot_seconds_max ;;
+	*) die "no way to run a guest is called $1" ;;
+	esac
+	console=ttyS0
+	[ "$(uname -m)" != aarch64 ] || console=ttyAMA0
 }
 
 up() {
-	local series=6.1 mtu=1500 opt k net begun machine console
-	while getopts k:m: opt; do
+	local series=6.1 mtu=1500 accel=tcg processors=1 opt k net begun machine console
+	while getopts k:m:a:c: opt; do
 		case $opt in
 		k) series=$OPTARG ;;
 		m) mtu=$OPTARG ;;
+		a) accel=$OPTARG ;;
+		c) processors=$OPTARG ;;
 		*) exit 2 ;;
 		esac
 	done
@@ -103,12 +117,12 @@ up() {
 	net=csum=off,guest_csum=off,gso=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off
 	net+=,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off
 	rm -f "$state/console.log"
-	machine_choose
+	machine_choose "$accel"
 	ip netns exec "$ns" "${machine[@]}" \
-		-name "$ns-guest" -smp 1 -m 1024 \
-		-accel tcg,thread=multi,tb-size=256 -nodefaults -display none -no-reboot \
+		-name "$ns-guest" -smp "$processors" -m 1024 \
+		-nodefaults -display none -no-reboot \
 		-kernel "$k/Image" -initrd "$k/initrd" \
-		-append "console=$console quiet loglevel=4 panic=-1 net.ifnames=0 mitigations=off nokaslr audit=0 rig.mtu=$mtu" \
+		-append "console=$console quiet loglevel=4 panic=-1 net.ifnames=0 mitigations=off nokaslr audit=0 tsc=reliable rig.mtu=$mtu" \
 		-serial "file:$state/console.log" \
 		-netdev "tap,id=data,ifname=rigtap,script=no,downscript=no,vhost=off,vnet_hdr=off" \
 		-device "virtio-net-pci,netdev=data,mac=52:54:00:77:00:0b,host_mtu=$mtu_max,romfile=,$net" \
@@ -186,6 +200,7 @@ host) PATH=$cache:$PATH exec ip netns exec "$ns" "$@" ;;
 mtu) mtu_set "$@" ;;
 capture-start) capture_start "$@" ;;
 capture-stop) capture_stop ;;
+pid) cat "$state/qemu.pid" ;;
 log) cat "$state/console.log" ;;
 *)
 	sed -n '3,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//'
