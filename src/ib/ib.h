@@ -89,6 +89,9 @@ enum weft_reason ib_in_decode(struct iba_packet *p, const struct ib_in *in);
 /* WEFT_OK, or why it was dropped. */
 enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in);
 
+/* Instead of that, for a packet that its owner drops: counts it. */
+void ib_port_drop(struct ib_port *port, enum weft_reason reason);
+
 enum {
 	IB_COPY_MAX = 256,     /* payload up to this is copied behind its headers */
 	IB_OUT_SPANS_MAX = 62, /* of payload */

@@ -142,6 +142,12 @@ void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason)
 					});
 }
 
+void ib_port_drop(struct ib_port *port, enum weft_reason reason)
+{
+	port->counts.packets_in++;
+	port_dropped(port, 0, reason);
+}
+
 /* Dear to compute, so kept. Every length that passed the decoder is of whole words. */
 static uint32_t factor_of(struct ib_port *port, size_t length)
 {

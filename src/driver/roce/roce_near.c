@@ -10,29 +10,36 @@ static const uint64_t again_ns = 1000 * 1000 * 1000;
 
 /* ---- Addresses of this host ----------------------------------------------------------------- */
 
-static uint32_t place_of(const uint8_t address[16])
+static uint32_t place_of(const uint8_t *ip, size_t bytes)
 {
 	uint32_t sum = 0;
 
-	for (int i = 0; i < 16; i++)
-		sum = sum * 31 + address[i];
+	for (size_t i = 0; i < bytes; i++)
+		sum = sum * 31 + ip[i];
 	return sum % ROCE_ADDRESSES;
 }
 
 /* NULL: the adapter has no RoCE yet. */
-static bool is_local(struct roce *r, const struct weft_address *a)
+static bool is_local(struct roce *r, bool is_ipv6, const uint8_t *ip)
 {
-	struct roce_address *at = r ? &r->addresses[place_of(a->ip)] : NULL;
-	bool is_ipv6 = a->family == 6;
+	const size_t bytes = is_ipv6 ? 16 : 4;
+	struct roce_address *at = r ? &r->addresses[place_of(ip, bytes)] : NULL;
 
 	if (!at)
-		return udp_is_local(is_ipv6, a->ip);
-	if (!at->is_known || at->is_ipv6 != is_ipv6 || memcmp(at->ip, a->ip, sizeof(at->ip)) != 0) {
+		return udp_is_local(is_ipv6, ip);
+	if (!at->is_known || at->is_ipv6 != is_ipv6 || memcmp(at->ip, ip, bytes) != 0) {
 		*at = (struct roce_address){ .is_known = true, .is_ipv6 = is_ipv6 };
-		memcpy(at->ip, a->ip, sizeof(at->ip));
-		at->is_local = udp_is_local(is_ipv6, a->ip);
+		memcpy(at->ip, ip, bytes);
+		at->is_local = udp_is_local(is_ipv6, ip);
 	}
 	return at->is_local;
+}
+
+/* What was looked up lately may be of before the host got the address. */
+bool roce_near_is_source(struct roce *r, const struct ib_in *in)
+{
+	return is_local(r, in->is_ipv6, in->from.address) ||
+	       udp_is_local(in->is_ipv6, in->from.address);
 }
 
 static bool can_be_near(const struct roce *r)
@@ -45,7 +52,8 @@ bool roce_is_on_host(const struct weft_adapter *a, const struct weft_path *path)
 {
 	struct roce *r = a->net ? roce_of(a->net) : NULL;
 
-	if (!can_be_near(r) || !is_local(r, &path->to) || !is_local(r, &path->from))
+	if (!can_be_near(r) || !is_local(r, path->to.family == 6, path->to.ip) ||
+	    !is_local(r, path->from.family == 6, path->from.ip))
 		return false;
 	if (r && r->near)
 		ib_port_near_forget(r->port);

@@ -13,6 +13,12 @@ uint32_t roce_near_number(struct roce *roce, const struct ib_path *path, uint32_
 /* Whether both ends of an address handle are this host; for one that is made. */
 bool roce_is_on_host(const struct weft_adapter *adapter, const struct weft_path *path);
 
+/*
+ * Whether the source address of a packet by shared memory, which its sender wrote there, is of this
+ * host: a process cannot send UDP packets from any other.
+ */
+bool roce_near_is_source(struct roce *roce, const struct ib_in *in);
+
 /* ib_port_near_next(), after the adapter of a datagram's receiver was looked up. */
 uint32_t roce_near_next(struct roce *roce);
 

@@ -163,7 +163,9 @@ bool roce_input_near(struct roce *r)
 		count++;
 		if (is_recorded)
 			record_in(r, in);
-		if (r->faults)
+		if (!roce_near_is_source(r, in))
+			ib_port_drop(r->port, WEFT_R_IB_SOURCE);
+		else if (r->faults)
 			roce_faults_take(r, in);
 		else
 			(void)roce_take(r, in);
