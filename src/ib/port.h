@@ -12,7 +12,7 @@
  *	rc_comp.c   RC completer: responses and acknowledgements of the peer    (requester.h)
  *	rc_early.c  requests of the peer that came before a lost one
  *	rc_holes.c  missing Read responses
- *	rc_near.c   which PSNs a genuine peer can be at
+ *	rc_genuine.c  which PSNs a genuine peer can be at
  *	direct.c    Writes and Reads in the memory of a peer on this host
  *	rc_retry.c  timeouts and retries
  *	rc_resp.c   RC responder: requests of the peer                          (responder.h, rc.h)

@@ -8,8 +8,8 @@
 #include "ib/message.h"
 #include "ib/packet.h"
 #include "ib/port.h"
+#include "ib/rc_genuine.h"
 #include "ib/rc_holes.h"
-#include "ib/rc_near.h"
 #include "ib/rc_retry.h"
 #include "wire/iba_aeth.h"
 #include "wire/iba_psn.h"
@@ -367,7 +367,7 @@ enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 			take_repeat(c, now_ns);
 		return WEFT_R_IB_PSN;
 	}
-	if (is_ack && iba_syndrome(p->syndrome) != IBA_SYNDROME_ACK && !rc_near_nak(c, p))
+	if (is_ack && iba_syndrome(p->syndrome) != IBA_SYNDROME_ACK && !rc_genuine_nak(c, p))
 		return WEFT_R_IB_PSN;
 	return is_ack ? take_aeth(c, now_ns, p) : take_answer(c, now_ns, p);
 }

@@ -12,7 +12,7 @@
 #include "ib/port.h"
 #include "ib/rc.h"
 #include "ib/rc_early.h"
-#include "ib/rc_near.h"
+#include "ib/rc_genuine.h"
 #include "ib/requester.h"
 #include "wire/iba_aeth.h"
 #include "wire/iba_psn.h"
@@ -472,7 +472,7 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 	if (ahead < 0)
 		return take_duplicate(c, p);
 	if (ahead > 0) {
-		if (!rc_near_early(r, now_ns, p->psn))
+		if (!rc_genuine_early(r, now_ns, p->psn))
 			return WEFT_R_IB_PSN;
 		take_early(c, p);
 		return rc_early_keep(c, p) ? WEFT_OK : WEFT_R_IB_PSN;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which sequence numbers a true peer can be at. A packet with a number that it cannot be at is not
- * its own, and is not answered or obeyed, however right the rest of it looks: a forger who knows
- * the queue pair but not the number must not make the true peer send again what it sent, nor end
- * the connection (RFC 5961 section 3.2: what ends a connection must match exactly).
+ * Which PSNs a genuine peer can be at. A packet with another PSN is forged, and is neither answered
+ * nor obeyed: a forger that knows the queue pair but not the PSN must not make the genuine peer
+ * send again what it sent, nor end the connection (RFC 5961 section 3.2: what ends a connection
+ * must match exactly).
  */
-#include "ib/rc_near.h"
+#include "ib/rc_genuine.h"
 
 #include "ib/conn.h"
 #include "ib/rc_holes.h"
@@ -14,23 +14,23 @@
 #include "wire/iba_psn.h"
 
 /* More packets than that are not on their way at once; IBA 9.7.2 sets no limit. */
-enum { NEAR_PSNS = 4096 };
+enum { AHEAD_MAX = 4096 };
 
 /* What a far number brings about happens once in this time. */
 static const uint64_t far_each_ns = 100 * 1000 * 1000;
 
-static bool is_near(uint32_t from, uint32_t psn)
+static bool is_close(uint32_t from, uint32_t psn)
 {
-	return iba_psn_distance(from, psn) < NEAR_PSNS;
+	return iba_psn_distance(from, psn) < AHEAD_MAX;
 }
 
 /*
  * A request of the peer that came too early. Those between may be one Read whose answer takes many
  * numbers, so a far one is possible if the peer may read, but not often.
  */
-bool rc_near_early(struct responder *r, uint64_t now_ns, uint32_t psn)
+bool rc_genuine_early(struct responder *r, uint64_t now_ns, uint32_t psn)
 {
-	if (is_near(r->psn, psn))
+	if (is_close(r->psn, psn))
 		return true;
 	if (r->res_max == 0 || now_ns < r->far_next_ns)
 		return false;
@@ -43,14 +43,14 @@ static bool is_awaited(struct requester *q, uint32_t psn)
 {
 	if (iba_psn_is_before(psn, q->psn_high))
 		return rc_holes_has(q, psn);
-	return iba_psn_is_before(psn, q->psn_reported) || is_near(q->psn_reported, psn);
+	return iba_psn_is_before(psn, q->psn_reported) || is_close(q->psn_reported, psn);
 }
 
 /*
  * A NAK names a packet that the responder has before it: any of a Send or Write, the request of a
  * Read, or a response that it is at, for the first time or because it was asked for again.
  */
-bool rc_near_nak(struct ib_conn *c, const struct iba_packet *p)
+bool rc_genuine_nak(struct ib_conn *c, const struct iba_packet *p)
 {
 	struct requester *q = &c->req;
 

@@ -10,7 +10,7 @@ struct iba_packet;
 struct responder;
 
 /* Whether a genuine peer can have sent a request this far ahead; if so, notes it. */
-bool rc_near_early(struct responder *r, uint64_t now_ns, uint32_t psn);
+bool rc_genuine_early(struct responder *r, uint64_t now_ns, uint32_t psn);
 
 /* Whether a genuine peer can be at the PSN of the NAK, which is in flight. */
-bool rc_near_nak(struct ib_conn *c, const struct iba_packet *p);
+bool rc_genuine_nak(struct ib_conn *c, const struct iba_packet *p);
