@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A request goes direct if no other of its connection is in flight: then the peer has executed all
- * before it, and order is kept. Whatever is unusual goes by packets: they find the reason, and
- * report it to both ends.
+ * before it, and order is kept. A request that is refused goes by packets: they find the reason,
+ * and report it to both ends.
  */
 #include "ib/direct.h"
 
@@ -43,20 +43,27 @@ static bool may_go(const struct ib_conn *c, const struct send_wqe *wqe)
 	       c->port->direct->can_access(c->port->direct->owner, c->path.near_number);
 }
 
-/*
- * A program that posts request after request before it polls is served faster by packets: many
- * are placed for one wake-up of the peer, and this end does not wait for each. Not so Reads of many
- * packets, whose bytes are copied once instead of twice.
- */
-static bool is_streaming(struct ib_conn *c, const struct send_wqe *wqe)
+/* Counts the requests since the program polled last. */
+static void count_ahead(struct ib_conn *c)
 {
-	enum { AHEAD_MAX = 4 };
 	uint32_t polls = c->req.qp->send_cq->polls;
 
 	if (c->direct_polls != polls)
 		c->direct_ahead = 0;
 	c->direct_polls = polls;
-	return c->direct_ahead++ >= AHEAD_MAX && is_short(c, wqe);
+	c->direct_ahead++;
+}
+
+/*
+ * A program that posts request after request before it polls is served faster by packets: many
+ * are placed for one wake-up of the peer, and this end does not wait for each. Not so Reads of many
+ * packets, whose bytes are copied once instead of twice.
+ */
+static bool is_streaming(const struct ib_conn *c, const struct send_wqe *wqe)
+{
+	enum { AHEAD_MAX = 4 };
+
+	return c->direct_ahead > AHEAD_MAX && is_short(c, wqe);
 }
 
 /* A peer whose connection is another one by now has to be found out about by packets. */
@@ -157,8 +164,10 @@ bool direct_issue(struct ib_conn *c, struct send_wqe *wqe)
 {
 	bool is_write = wqe->opcode == WEFT_OP_WRITE;
 
-	if (!c->port->direct || c->req.count > 0 || !may_go(c, wqe) || is_streaming(c, wqe) ||
-	    !(is_write ? run_write(c, wqe) : run_read(c, wqe)))
+	if (!c->port->direct || c->req.count > 0 || !may_go(c, wqe))
+		return false;
+	count_ahead(c);
+	if (is_streaming(c, wqe) || !(is_write ? run_write(c, wqe) : run_read(c, wqe)))
 		return false;
 	c->port->counts.direct++;
 	if (is_write)
