@@ -39,7 +39,7 @@ enum carrier_memory {
 	CARRIER_INPUT	 /* the same, and it has input */
 };
 
-/* Every call is set. */
+/* Every call but observe is set. */
 struct carrier_calls {
 	/* Makes the carrier of an adapter, at first use: see carrier_get(). */
 	enum weft_reason (*open)(struct net *net, struct carrier **c);

@@ -397,14 +397,14 @@ static struct carrier *find_memory(const struct net *net, enum carrier_memory *m
 enum lean_poll net_poll_lean(struct net *net)
 {
 	enum carrier_memory memory = CARRIER_UNKNOWN;
-	struct carrier *near;
+	struct carrier *c;
 	bool has_found;
 
 	if (net->lean_left == 0 || net->is_all_due || net->is_waiting)
 		return LEAN_NOT;
-	near = find_memory(net, &memory);
-	if (near) {
-		has_found = memory == CARRIER_INPUT && near->calls->hot_input(near, 0);
+	c = find_memory(net, &memory);
+	if (c) {
+		has_found = memory == CARRIER_INPUT && c->calls->hot_input(c, 0);
 	} else {
 		if (!has_hot(net) || net->polls_since_epoll + 1 >= polls_until_epoll(net))
 			return LEAN_NOT;

@@ -270,9 +270,8 @@ static bool run_take(struct run *run, const struct ib_out *out)
 
 /*
  * Gathers as many packets as one call can send as runs: packets of one path and equal length. All
- * go by the network, or by the same shared memory. No
- * new run begins after a full one, or after the end of a message if few packets fit: then the
- * packets of the next run stay together.
+ * go by the network, or by the same shared memory. No new run begins after a full one, or after the
+ * end of a message if few packets fit: then the packets of the next run stay together.
  */
 static uint32_t gather(struct roce *r)
 {
