@@ -124,21 +124,22 @@ TEST(test_near_connection_without_a_ring_is_closed)
 	ring_unmap(&ring);
 }
 
-/* A second ring on a connection ends it, and is closed. */
-TEST(test_near_second_ring_ends_the_connection)
+/* A descriptor that comes with no first OFFER ends the connection, and is closed. */
+static void expect_descriptor_closed(uint16_t kind)
 {
+	struct offer second = good_offer;
 	struct end far;
 	struct ring ring;
 	int fd, descriptor, next;
 
-	WORLD_OR_SKIP();
+	second.kind = kind;
 	end_open(&far, FAR_SLOT);
 	fd = connect_by_hand(FAR_SLOT);
 	descriptor = ring_make(&ring, RING_BYTES_MIN);
 	REQUIRE(descriptor >= 0);
 	offer_by_hand(fd, &good_offer, descriptor);
 	REQUIRE(end_look(&far, PATIENCE_MS) && near_is_sent_to(far.near));
-	offer_by_hand(fd, &good_offer, descriptor);
+	offer_by_hand(fd, &second, descriptor);
 	next = dup(STDIN_FILENO);
 	close(next);
 	REQUIRE(end_look(&far, PATIENCE_MS));
@@ -149,6 +150,13 @@ TEST(test_near_second_ring_ends_the_connection)
 	close(fd);
 	ring_unmap(&ring);
 	end_close(&far);
+}
+
+TEST(test_near_second_ring_ends_the_connection)
+{
+	WORLD_OR_SKIP();
+	expect_descriptor_closed(OFFER);
+	expect_descriptor_closed(WAKE);
 }
 
 /* What a hostile sender writes into a ring ends that ring, and nothing else. */

@@ -121,3 +121,24 @@ TEST(test_near_run_to_a_receiver_of_packets_alone_breaks_the_ring)
 	EXPECT_EQ(near_counts(p.far.near)->refused, 1);
 	pair_close(&p);
 }
+
+/* The same of one that is no longer than a packet: it comes as the packet that it looks like. */
+TEST(test_near_run_to_a_receiver_of_packets_alone_is_none)
+{
+	const struct ib_in *in;
+	struct pair p;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	EXPECT_EQ(run_bytes_to(&p.near, p.path.near_number), 0);
+	out.path = &p.path;
+	build(1);
+	out.run = 1;
+	REQUIRE(near_end(p.near.near, &out) == NEAR_SENT);
+	near_flush(p.near.near);
+	in = near_next(p.far.near);
+	REQUIRE(in);
+	EXPECT_EQ(in->run, 0);
+	EXPECT_EQ(near_counts(p.far.near)->packets_in, 1);
+	pair_close(&p);
+}
