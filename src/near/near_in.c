@@ -160,7 +160,8 @@ static bool record_read(struct near *n, struct near_in *i)
 
 	if (length == 0)
 		return false;
-	memcpy(&r, bytes, sizeof(r)); /* in the ring, even if less was put */
+	memcpy(&r, bytes, sizeof(r));		   /* in the ring, even if less was put */
+	atomic_signal_fence(memory_order_seq_cst); /* no compiler reads it a second time */
 	if (r.bytes > bytes_max(i, r.run) || ring_round(NEAR_RECORD_BYTES + r.bytes) > length) {
 		i->ring.is_broken = true;
 		return false;
