@@ -634,6 +634,54 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				 "Some of the memory was unmapped, moved, protected or cut off since "
 				 "it was registered: deregister memory before, and register what is "
 				 "there now." },
+
+	[WEFT_R_ISCSI_SHORT] = { "iscsi_short", "-", EBADMSG,
+				 "The bytes end inside the header of an iSCSI PDU." },
+	[WEFT_R_ISCSI_OPCODE] = { "iscsi_opcode", "-", EOPNOTSUPP,
+				  "An iSCSI PDU has an opcode that is unknown, or that belongs "
+				  "to a vendor." },
+	[WEFT_R_ISCSI_DIRECTION] = { "iscsi_direction", "-", EPROTO,
+				     "An initiator sent an iSCSI PDU that only targets send, or "
+				     "a target one that only initiators send." },
+	[WEFT_R_ISCSI_AHS] = { "iscsi_ahs", "-", EPROTO,
+			       "The additional header segments of an iSCSI PDU are of an "
+			       "unknown kind or a wrong length, or stand where there are none, "
+			       "or a bidirectional command lacks its own." },
+	[WEFT_R_ISCSI_DATA_LENGTH] = { "iscsi_data_length", "-", EPROTO,
+				       "An iSCSI PDU has a data segment though its kind has "
+				       "none, or one too short for what it must hold." },
+	[WEFT_R_ISCSI_DATA_LIMIT] = { "iscsi_data_limit", "-", EMSGSIZE,
+				      "The data segment of an iSCSI PDU is longer than the "
+				      "MaxRecvDataSegmentLength that its receiver declared." },
+	[WEFT_R_ISCSI_FLAGS] = { "iscsi_flags", "-", EPROTO,
+				 "The flags of an iSCSI PDU contradict each other or its kind." },
+	[WEFT_R_ISCSI_CODE] = { "iscsi_code", "-", EPROTO,
+				"A field of an iSCSI PDU (attribute, function, response, "
+				"reason, type, event or status class) holds a reserved code." },
+	[WEFT_R_ISCSI_TAG] = { "iscsi_tag", "-", EPROTO,
+			       "A task tag, a transfer tag or the TSIH of an iSCSI PDU has the "
+			       "reserved value where it must not, or another where it must." },
+	[WEFT_R_ISCSI_RANGE] = { "iscsi_range", "-", EPROTO,
+				 "Offset and length of an iSCSI PDU go beyond what a command "
+				 "can transfer, or a length or run is 0 or not where it must "
+				 "be." },
+	[WEFT_R_ISCSI_STAGE] = { "iscsi_stage", "-", EPROTO,
+				 "A login names a stage that there is not, or a stage that "
+				 "cannot follow the current one." },
+	[WEFT_R_ISCSI_HEADER_DIGEST] = { "iscsi_header_digest", "-", EBADMSG,
+					 "The header of an iSCSI PDU does not fit its digest: "
+					 "bytes changed on the way." },
+	[WEFT_R_ISCSI_DATA_DIGEST] = { "iscsi_data_digest", "-", EBADMSG,
+				       "The data segment of an iSCSI PDU does not fit its "
+				       "digest: bytes changed on the way." },
+	[WEFT_R_ISER_SHORT] = { "iser_short", "-", EBADMSG,
+				"A message, or the private data of its connection, is shorter "
+				"than an iSER header." },
+	[WEFT_R_ISER_OPCODE] = { "iser_opcode", "-", EOPNOTSUPP,
+				 "An iSER header is of an unknown kind." },
+	[WEFT_R_ISER_VERSION] = { "iser_version", "-", EPROTO,
+				  "The versions in an iSER Hello or HelloReply contradict each "
+				  "other." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };
