@@ -216,6 +216,154 @@ def test_dump_roce_that_is_none():
     expect(out, status == 1 and "10.0.0.1 > 10.0.0.2  ** " in out and "\n1 problem\n" in out)
 
 
+# --- iSCSI ---------------------------------------------------------------------------------------
+
+PCAP_RAW_IP = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000065000000")
+ISCSI = """\
+connection 1: A is 10.0.0.1:40000, B is 10.0.0.2:3260
+    0.000002  1 A>B  Login Request, ITT 0x00000001, immediate, stage operational to full feature, \
+ISID 800000000001, TSIH 0, CID 1, 52 bytes, CmdSN 1, ExpStatSN 0
+    0.000003  1 B>A  Login Response, ITT 0x00000001, stage operational to full feature, \
+ISID 800000000001, TSIH 1, status 0000, 38 bytes, StatSN 1, ExpCmdSN 1, MaxCmdSN 32
+    0.000004  1 A>B  SCSI Command, ITT 0x00000002, LUN 0001000000000000, final, R, simple, \
+CDB 28000000000800000100000000000000, expects 5 bytes, CmdSN 1, ExpStatSN 2
+    0.000005  1 B>A  SCSI Data-In, ITT 0x00000002, final, status 0x00, 5 bytes, at 0, DataSN 0, \
+StatSN 2, ExpCmdSN 2, MaxCmdSN 33
+1 iSCSI connection, 4 PDUs
+all iSCSI traffic decoded
+"""
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return (crc ^ 0xffffffff).to_bytes(4, "little")
+
+
+def pdu(header, data=b"", has_digests=False):
+    """The header in hexadecimal digits, of the layouts of RFC 7143; its data length is filled in."""
+    head = bytearray(bytes.fromhex(header))
+    head[5:8] = len(data).to_bytes(3, "big")
+    padded = data + bytes(-len(data) % 4)
+    if not has_digests:
+        return bytes(head) + padded
+    return bytes(head) + crc32c(head) + (padded + crc32c(padded) if data else b"")
+
+
+def iscsi_session(offer=b"CRC32C,None", answer=b"CRC32C"):
+    """(from the initiator, bytes), of a session with one read."""
+    on = b"CRC32C" in answer
+    login = b"HeaderDigest=%s\0DataDigest=%s\0X=1\0"
+    return [
+        (True, pdu("43870000 00000000 800000000001 0000 00000001 00010000 00000001 00000000" + "0" * 32,
+                   login % (offer, offer))),
+        (False, pdu("23870000 00000000 800000000001 0001 00000001 00000000 00000001 00000001 00000020" +
+                    "0" * 24, (login % (answer, answer))[:-4])),
+        (True, pdu("01c10000 00000000 0001000000000000 00000002 00000005 00000001 00000002"
+                   "28000000 00080000 01000000 00000000", b"", on)),
+        (False, pdu("25810000 00000000 0000000000000000 00000002 ffffffff 00000002 00000002 00000021"
+                    "00000000 00000000 00000000", b"12345", on)),
+    ]
+
+
+def iscsi_capture(said, port=3260, has_syn=True):
+    """The session as a capture of IPv4, a packet a microsecond."""
+    seq, out, number = {True: 1000, False: 2000}, PCAP_RAW_IP, 0
+    segments = [(True, 0x02, b""), (False, 0x12, b"")] if has_syn else []
+    for is_initiator, flags, data in segments + [(who, 0x18, data) for who, data in said]:
+        ends = (40000, port) if is_initiator else (port, 40000)
+        tcp = (ends[0].to_bytes(2, "big") + ends[1].to_bytes(2, "big") +
+               seq[is_initiator].to_bytes(4, "big") + seq[not is_initiator].to_bytes(4, "big") +
+               bytes([0x50, flags]) + bytes(6) + data)
+        addresses = [bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])]
+        ip = (bytes.fromhex("4500") + (20 + len(tcp)).to_bytes(2, "big") + bytes.fromhex("0000400040060000") +
+              b"".join(addresses if is_initiator else addresses[::-1]) + tcp)
+        size = len(ip).to_bytes(4, "little")
+        out += bytes(4) + number.to_bytes(4, "little") + size + size + ip
+        seq[is_initiator] += len(data) + (flags & 2) // 2
+        number += 1
+    return out
+
+
+def test_dump_iscsi_in_words():
+    status, out, err = dump("-", data=iscsi_capture(iscsi_session()))
+    expect(out, status == 0 and err == "" and out == ISCSI)
+    status, out, _ = dump("--quiet", "-", data=iscsi_capture(iscsi_session()))
+    expect(out, status == 0 and out == "1 iSCSI connection, 4 PDUs\nall iSCSI traffic decoded\n")
+
+
+def test_dump_iscsi_digests_are_what_the_login_agreed_on():
+    for offer, answer in ((b"None", b"None"), (b"CRC32C,None", b"None"), (b"None,CRC32C", b"CRC32C")):
+        status, out, _ = dump("-", data=iscsi_capture(iscsi_session(offer, answer)))
+        expect(out, status == 0 and "\n1 iSCSI connection, 4 PDUs\n" in out)
+
+
+def test_dump_iscsi_tells_wrong_digests_where_they_are():
+    for which, at, what in ((2, 47, "The header of an iSCSI PDU does not fit its digest"),
+                            (3, 53, "The data segment of an iSCSI PDU does not fit its digest"),
+                            (3, 58, "The data segment of an iSCSI PDU does not fit its digest")):
+        said = iscsi_session()
+        bad = bytearray(said[which][1])
+        bad[at] ^= 1
+        said[which] = said[which][0], bytes(bad)
+        status, out, _ = dump("-", data=iscsi_capture(said))
+        lines = [l for l in out.splitlines() if "**" in l]
+        expect(out, status == 1 and len(lines) == 1 and "ITT 0x00000002" in lines[0] and what in lines[0])
+
+
+def test_dump_iscsi_what_is_refused_and_what_is_no_pdu():
+    said = iscsi_session(b"None", b"None")
+    said[2] = True, b"\x01\x01" + said[2][1][2:]
+    status, out, _ = dump("-", data=iscsi_capture(said))
+    expect(out, status == 1 and "A>B  ** The flags of an iSCSI PDU" in out and "4 PDUs" in out)
+    said[2] = True, b"\x1c" + said[2][1][1:]
+    status, out, _ = dump("-", data=iscsi_capture(said))
+    expect(out, status == 1 and "an opcode that is unknown" in out and "3 PDUs" in out)
+    expect(out, "\n48 bytes of iSCSI could not be decoded\n" in out)
+
+
+def test_dump_iscsi_in_pieces_and_cut_off():
+    said = iscsi_session()
+    pieces = [(who, data[i:i + 7]) for who, data in said for i in range(0, len(data), 7)]
+    status, out, _ = dump("-", data=iscsi_capture(pieces))
+    expect(out, status == 0 and "\n1 iSCSI connection, 4 PDUs\n" in out)
+    status, out, _ = dump("-", data=iscsi_capture(pieces[:-1]))
+    expect(out, status == 1 and "B>A  ** the stream ends inside a PDU, after 63 bytes of it\n" in out)
+    status, out, _ = dump("-", data=iscsi_capture(pieces[:-2] + pieces[-1:]))
+    expect(out, status == 1 and "3 PDUs" in out)
+
+
+def test_dump_iscsi_that_began_before_the_capture():
+    said = iscsi_session(b"None", b"None")[2:]
+    status, out, _ = dump("-", data=iscsi_capture(said, has_syn=False))
+    expect(out, status == 0 and "\n1 iSCSI connection, 2 PDUs\n" in out and "A is 10.0.0.1:40000" in out)
+
+
+def test_dump_iscsi_on_another_port():
+    data = iscsi_capture(iscsi_session(), port=3999)
+    status, out, _ = dump("-", data=data)
+    expect(out, status == 0 and out == "no iWARP connection\n1 other TCP connection\n")
+    status, out, _ = dump("--iscsi", "3999", "-", data=data)
+    expect(out, status == 0 and out == ISCSI.replace("3260", "3999"))
+    status, out, _ = dump("--iscsi", "0", "-", data=iscsi_capture(iscsi_session()))
+    expect(out, status == 0 and "1 other TCP connection\n" in out)
+    for port in ("65536", "x", "-1", ""):
+        status, out, err = dump("--iscsi", port, "-", data=data)
+        expect(err, status == 2 and out == "" and "usage: weft dump " in err)
+
+
+def test_dump_iscsi_every_packet_left_out():
+    data = iscsi_capture(iscsi_session())
+    records = list(packets(data))
+    for i in range(2, len(records)):
+        rest = data[:FRAME_AT] + b"".join(records[:i] + records[i + 1:])
+        status, out, err = dump("-", data=rest)
+        expect("packet %d: %s" % (i + 1, out), err == "" and "4 PDUs" not in out)
+
+
 def test_dump_says_what_is_wrong_with_a_file():
     for path, why in (("/nonexistent", "cannot be opened"), (sys.argv[0], "is not a capture"),
                       ("/", "is not a capture")):

@@ -78,6 +78,31 @@ static void tell(struct conversations *all, struct conversation *c, const struct
 	all->tell(all->context, c, item);
 }
 
+static void tell_iscsi(struct conversations *all, struct conversation *c,
+		       const struct iscsi_item *item)
+{
+	if (c->number == 0)
+		c->number = ++all->numbered;
+	all->tell_iscsi(all->context, c, item);
+}
+
+static bool is_known(const struct conversation *c)
+{
+	return c->mpa || c->iscsi;
+}
+
+static void pump_iscsi(struct conversations *all, struct conversation *c, int from)
+{
+	struct tcp_stream *s = &c->streams[from];
+	struct rd ready = tcp_stream_ready(s);
+	const uint8_t *begin = ready.at;
+	struct iscsi_item item;
+
+	while (iscsi_dissect_next(c->iscsi, from, &ready, &item))
+		tell_iscsi(all, c, &item);
+	tcp_stream_take(s, (size_t)(ready.at - begin));
+}
+
 /* Takes all items that the bytes of a side hold. */
 static void pump(struct conversations *all, struct conversation *c, int from)
 {
@@ -86,6 +111,10 @@ static void pump(struct conversations *all, struct conversation *c, int from)
 	const uint8_t *begin = ready.at;
 	struct mpa_item item;
 
+	if (c->iscsi) {
+		pump_iscsi(all, c, from);
+		return;
+	}
 	while (mpa_dissect_next(c->mpa, from, &ready, &item)) {
 		if (item.kind == MPA_ITEM_START)
 			c->initiator = item.start.is_reply ? !from : from;
@@ -94,7 +123,7 @@ static void pump(struct conversations *all, struct conversation *c, int from)
 	tcp_stream_take(s, (size_t)(ready.at - begin));
 }
 
-/* The start frame of one side may be what the FPDUs of the other have waited for. */
+/* What one side says may be what the bytes of the other have waited for. */
 static void pump_both(struct conversations *all, struct conversation *c, int from)
 {
 	pump(all, c, from);
@@ -104,23 +133,29 @@ static void pump_both(struct conversations *all, struct conversation *c, int fro
 static void end_side(struct conversations *all, struct conversation *c, int from)
 {
 	struct rd ready = tcp_stream_ready(&c->streams[from]);
+	struct iscsi_item iscsi_item;
 	struct mpa_item item;
 
 	if (c->is_ended[from])
 		return;
 	c->is_ended[from] = true;
-	while (mpa_dissect_end(c->mpa, from, &ready, &item))
+	while (c->mpa && mpa_dissect_end(c->mpa, from, &ready, &item))
 		tell(all, c, &item);
+	if (c->iscsi && iscsi_dissect_end(c->iscsi, from, &ready, &iscsi_item))
+		tell_iscsi(all, c, &iscsi_item);
 	tcp_stream_take(&c->streams[from],
 			(size_t)(ready.at - tcp_stream_ready(&c->streams[from]).at));
 }
 
 static void skip_gap(struct conversations *all, struct conversation *c, int from, uint32_t missing)
 {
+	struct iscsi_item iscsi_item;
 	struct mpa_item item;
 
-	if (mpa_dissect_gap(c->mpa, from, missing, &item))
+	if (c->mpa && mpa_dissect_gap(c->mpa, from, missing, &item))
 		tell(all, c, &item);
+	if (c->iscsi && iscsi_dissect_gap(c->iscsi, from, missing, &iscsi_item))
+		tell_iscsi(all, c, &iscsi_item);
 	tcp_stream_skip(&c->streams[from], missing);
 	pump_both(all, c, from);
 }
@@ -143,7 +178,7 @@ static void end_all(struct conversations *all, struct conversation *c)
 	if (c->is_over)
 		return;
 	c->is_over = true;
-	for (int from = 0; c->mpa && from < 2; from++) {
+	for (int from = 0; is_known(c) && from < 2; from++) {
 		uint32_t gap;
 
 		/* Each time the held pieces become fewer, or the end is reached. */
@@ -151,7 +186,7 @@ static void end_all(struct conversations *all, struct conversation *c)
 			skip_gap(all, c, from, gap);
 	}
 	for (int from = 0; from < 2; from++) {
-		if (c->mpa)
+		if (is_known(c))
 			end_side(all, c, from);
 		tcp_stream_fini(&c->streams[from]);
 	}
@@ -168,16 +203,26 @@ static void check_gap(struct conversations *all, struct conversation *c, int fro
 		skip_gap(all, c, from, gap);
 }
 
-/* A side that ended; but not while it waits for the other's start frame. */
+/* A side that ended; but not while it waits for the other's start frame or login. */
 static void check_end(struct conversations *all, struct conversation *c, int from)
 {
-	bool is_waiting = c->mpa->sides[!from].state == MPA_SIDE_START;
+	bool is_waiting = c->mpa ? c->mpa->sides[!from].state == MPA_SIDE_START
+				 : c->iscsi->sides[from].is_waiting;
 
 	if (c->streams[from].is_anchored && tcp_stream_is_over(&c->streams[from]) && !is_waiting)
 		end_side(all, c, from);
 }
 
-/* ---- is it iWARP? --------------------------------------------------------------------------- */
+/* ---- is it iWARP or iSCSI? ------------------------------------------------------------------ */
+
+static void begin(struct conversations *all, struct conversation *c, int from,
+		  const struct packet *p)
+{
+	all->other_count--;
+	/* The other side's bytes up to here were something else, or before the capture. */
+	if (!c->streams[!from].is_anchored && (p->flags & PACKET_ACK))
+		tcp_stream_anchor(&c->streams[!from], p->ack);
+}
 
 static void begin_mpa(struct conversations *all, struct conversation *c, int from,
 		      const struct packet *p)
@@ -186,10 +231,33 @@ static void begin_mpa(struct conversations *all, struct conversation *c, int fro
 	CHECK(c->mpa);
 	mpa_dissect_init(c->mpa);
 	all->mpa_count++;
-	all->other_count--;
-	/* The other side's bytes up to here were something else, or before the capture. */
-	if (!c->streams[!from].is_anchored && (p->flags & PACKET_ACK))
-		tcp_stream_anchor(&c->streams[!from], p->ack);
+	begin(all, c, from, p);
+}
+
+static void begin_iscsi(struct conversations *all, struct conversation *c, int from,
+			const struct packet *p)
+{
+	c->iscsi = malloc(sizeof(*c->iscsi));
+	CHECK(c->iscsi);
+	c->initiator = p->to.port == all->iscsi_port ? from : !from;
+	iscsi_dissect_init(c->iscsi, c->initiator);
+	all->iscsi_count++;
+	begin(all, c, from, p);
+}
+
+static bool is_iscsi_port(const struct conversations *all, const struct packet *p)
+{
+	return all->iscsi_port != 0 &&
+	       (p->from.port == all->iscsi_port || p->to.port == all->iscsi_port);
+}
+
+/* Of a connection whose beginning the capture lacks: does a PDU begin here? */
+static bool is_pdu(const struct conversations *all, const struct packet *p)
+{
+	enum iscsi_side sender = p->to.port == all->iscsi_port ? ISCSI_INITIATOR : ISCSI_TARGET;
+	struct iscsi_pdu pdu;
+
+	return iscsi_decode(&pdu, sender, p->data, ISCSI_DATA_MAX) == WEFT_OK;
 }
 
 static bool is_key(struct rd bytes)
@@ -197,7 +265,7 @@ static bool is_key(struct rd bytes)
 	return bytes.end - bytes.at >= MPA_KEY_BYTES && mpa_dissect_is_start(bytes);
 }
 
-/* The connection is not known for iWARP yet. */
+/* The connection is not known for either yet. */
 static void look(struct conversations *all, struct conversation *c, int from,
 		 const struct packet *p)
 {
@@ -215,12 +283,20 @@ static void look(struct conversations *all, struct conversation *c, int from,
 			return;
 		if (mpa_dissect_is_start(ready))
 			return;
+		if (is_iscsi_port(all, p) && ready.at < ready.end) {
+			begin_iscsi(all, c, from, p);
+			return;
+		}
 		tcp_stream_fini(s); /* it is something else */
 	}
 	if (is_key(p->data)) {
 		tcp_stream_anchor(s, p->seq);
 		tcp_stream_add(s, p->seq, p->data);
 		begin_mpa(all, c, from, p);
+	} else if (is_iscsi_port(all, p) && is_pdu(all, p)) {
+		tcp_stream_anchor(s, p->seq);
+		tcp_stream_add(s, p->seq, p->data);
+		begin_iscsi(all, c, from, p);
 	}
 }
 
@@ -232,7 +308,7 @@ static struct conversation *take_syn(struct conversations *all, struct conversat
 {
 	if (c->has_syn[*from] && c->syn[*from] == p->seq)
 		return c;
-	if (c->has_syn[*from] || c->mpa || c->is_over) {
+	if (c->has_syn[*from] || is_known(c) || c->is_over) {
 		if (p->flags & PACKET_ACK)
 			return c; /* an answer to nothing */
 		end_all(all, c);
@@ -275,13 +351,13 @@ void conversations_take(struct conversations *all, const struct packet *p)
 	}
 	if (p->flags & PACKET_ACK)
 		take_ack(c, from, p);
-	if (!c->mpa && !(p->flags & PACKET_SYN))
+	if (!is_known(c) && !(p->flags & PACKET_SYN))
 		look(all, c, from, p);
 	else if (c->streams[from].is_anchored)
 		tcp_stream_add(&c->streams[from], p->seq + !!(p->flags & PACKET_SYN), p->data);
 	if ((p->flags & PACKET_FIN) && c->streams[from].is_anchored)
 		tcp_stream_add_fin(&c->streams[from], p->seq + bytes);
-	if (!c->mpa)
+	if (!is_known(c))
 		return;
 	pump_both(all, c, from);
 	for (int i = 0; i < 2; i++) {
@@ -305,6 +381,7 @@ void conversations_fini(struct conversations *all)
 		for (int i = 0; i < 2; i++)
 			tcp_stream_fini(&c->streams[i]);
 		free(c->mpa);
+		free(c->iscsi);
 		free(c);
 	}
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
@@ -13,6 +14,7 @@
 
 struct dump_args {
 	const char *path;
+	uint16_t iscsi_port;
 	bool is_quiet;
 };
 
@@ -28,24 +30,38 @@ struct dump {
 };
 
 static const char usage[] =
-	"usage: weft dump [--quiet] FILE\n"
+	"usage: weft dump [--quiet] [--iscsi PORT] FILE\n"
 	"\n"
 	"Prints the RDMA traffic of a capture (pcap or pcapng; - is the standard input), a line for\n"
 	"each message: seconds since the first packet, connection, direction, message. Understands\n"
-	"iWARP (MPA, DDP, RDMAP on TCP) and RoCE v2 (InfiniBand on UDP; a line for each packet).\n"
-	"TCP is put in order, CRCs and markers are checked.\n"
+	"iWARP (MPA, DDP, RDMAP on TCP), RoCE v2 (InfiniBand on UDP; a line for each packet) and\n"
+	"iSCSI (a line for each PDU). TCP is put in order, CRCs, markers and digests are checked.\n"
 	"\n"
-	"  --quiet     print problems and the summary only\n"
+	"  --quiet       print problems and the summary only\n"
+	"  --iscsi PORT  connections to this port are iSCSI (default 3260; 0: none)\n"
 	"\n"
-	"Exit status 0: all RDMA traffic was decoded. 1: not all, or the file cannot be read.\n";
+	"Exit status 0: all RDMA and iSCSI traffic was decoded. 1: not all, or the file cannot be read.\n";
+
+/* False: it is no port. */
+static bool port_read(const char *word, uint16_t *port)
+{
+	char *end = NULL;
+	unsigned long number = strtoul(word, &end, 10);
+
+	*port = (uint16_t)number;
+	return *word >= '0' && *word <= '9' && *end == '\0' && number <= UINT16_MAX;
+}
 
 /* 0, or the exit status. */
 static int args_read(int argc, char **argv, struct dump_args *args)
 {
-	*args = (struct dump_args){ 0 };
+	*args = (struct dump_args){ .iscsi_port = ISCSI_TCP_PORT };
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--quiet") == 0) {
 			args->is_quiet = true;
+		} else if (strcmp(argv[i], "--iscsi") == 0 && i + 1 < argc &&
+			   port_read(argv[i + 1], &args->iscsi_port)) {
+			i++;
 		} else if ((argv[i][0] == '-' && argv[i][1] != 0) || args->path) {
 			fprintf(stderr, "weft dump: what is \"%s\"?\n\n%s", argv[i], usage);
 			return 2;
@@ -88,6 +104,25 @@ static void tell(void *context, const struct conversation *c, const struct mpa_i
 	       c->number, item->from == c->initiator ? "A>B" : "B>A", text);
 	if (!is_good)
 		printf("%s** %s", *text ? "  " : "", item->text);
+	putchar('\n');
+}
+
+static void tell_iscsi(void *context, const struct conversation *c, const struct iscsi_item *item)
+{
+	struct dump *d = context;
+	uint64_t us = (d->now_ns - d->begin_ns) / 1000;
+	bool is_good = !*item->fault;
+	char text[DUMP_LINE_BYTES];
+
+	d->problems += !is_good;
+	if (d->is_quiet && is_good)
+		return;
+	introduce(d, c);
+	iscsi_item_words(item, text, sizeof(text));
+	printf("%5" PRIu64 ".%06" PRIu64 "  %" PRIu32 " %s  %s", us / 1000000, us % 1000000,
+	       c->number, item->from == c->initiator ? "A>B" : "B>A", text);
+	if (!is_good)
+		printf("%s** %s", *text ? "  " : "", item->fault);
 	putchar('\n');
 }
 
@@ -170,15 +205,32 @@ static void print_mpa_sums(const struct conversations *all)
 	print_count(skipped, "byte", " could not be decoded");
 }
 
-/* True if all RDMA traffic was decoded. */
+static void print_iscsi_sums(const struct conversations *all)
+{
+	uint64_t pdus = 0, skipped = 0;
+
+	for (const struct conversation *c = all->first; c; c = c->later) {
+		for (int i = 0; c->iscsi && i < 2; i++) {
+			pdus += c->iscsi->sides[i].pdus;
+			skipped += c->iscsi->sides[i].skipped_bytes;
+		}
+	}
+	printf("%" PRIu32 " iSCSI connection%s, %" PRIu64 " PDU%s\n", all->iscsi_count,
+	       plural(all->iscsi_count), pdus, plural(pdus));
+	print_count(skipped, "byte", " of iSCSI could not be decoded");
+}
+
+/* True if all RDMA and iSCSI traffic was decoded. */
 static bool print_sums(const struct dump *d, const struct conversations *all)
 {
 	bool is_good = d->problems == 0;
 
 	if (all->mpa_count > 0)
 		print_mpa_sums(all);
-	else if (d->kinds[PACKET_ROCE] == 0)
+	else if (d->kinds[PACKET_ROCE] == 0 && all->iscsi_count == 0)
 		printf("no iWARP connection\n");
+	if (all->iscsi_count > 0)
+		print_iscsi_sums(all);
 	print_count(all->other_count, "other TCP connection", "");
 	print_count(d->kinds[PACKET_ROCE], "RoCEv2 packet", "");
 	print_count(d->kinds[PACKET_OTHER], "packet", " of other protocols");
@@ -188,6 +240,8 @@ static bool print_sums(const struct dump *d, const struct conversations *all)
 	print_count(d->problems, "problem", "");
 	if (is_good && (all->mpa_count > 0 || d->kinds[PACKET_ROCE] > 0))
 		printf("all RDMA traffic decoded\n");
+	else if (is_good && all->iscsi_count > 0)
+		printf("all iSCSI traffic decoded\n");
 	return is_good;
 }
 
@@ -195,7 +249,7 @@ static int cmd_dump(int argc, char **argv)
 {
 	char error[RECORDING_ERROR_BYTES];
 	struct dump d = { 0 };
-	struct conversations all = { .tell = tell, .context = &d };
+	struct conversations all = { .tell = tell, .tell_iscsi = tell_iscsi, .context = &d };
 	struct recording *capture;
 	struct recorded_packet p;
 	struct dump_args args;
@@ -210,6 +264,7 @@ static int cmd_dump(int argc, char **argv)
 		return 1;
 	}
 	d.is_quiet = args.is_quiet;
+	all.iscsi_port = args.iscsi_port;
 	while ((got = recording_next(capture, &p, error)) == 1)
 		take(&d, &all, &p);
 	conversations_end(&all);

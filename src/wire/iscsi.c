@@ -302,7 +302,7 @@ static void login_decode(struct iscsi_pdu *p, const struct bhs *h)
 
 static void login_encode(const struct iscsi_pdu *p, struct bhs *h)
 {
-	unsigned int stages = (p->csg & STAGE_MASK) << CSG_SHIFT |
+	unsigned int stages = (unsigned int)(p->csg & STAGE_MASK) << CSG_SHIFT |
 			      (p->is_final ? p->nsg & STAGE_MASK : 0);
 
 	h->bytes[1] |= (uint8_t)((p->is_continued ? BIT_C : 0) | stages);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * weft dump on arbitrary bytes, in two ways: as a file, and, which gets further, as the two streams
+ * weft dump on arbitrary bytes, as a file, and, which gets further, as the two streams
  * of a connection, handed over in pieces. Whatever it reads, it ends, stays within its memory, and
  * accounts for every byte that it was given.
  */
@@ -29,6 +29,17 @@ static void tell(void *context, const struct conversation *c, const struct mpa_i
 	CHECK(strlen(text) < sizeof(text));
 }
 
+static void tell_iscsi(void *context, const struct conversation *c, const struct iscsi_item *item)
+{
+	char text[DUMP_LINE_BYTES];
+
+	(void)context;
+	CHECK(!c || (c->iscsi && c->number > 0));
+	CHECK(item->is_decoded || item->fault[0] != 0);
+	iscsi_item_words(item, text, sizeof(text));
+	CHECK(strlen(text) < sizeof(text) && item->is_decoded == (text[0] != 0));
+}
+
 static void try_roce(const struct packet *p)
 {
 	char text[DUMP_LINE_BYTES];
@@ -44,7 +55,9 @@ static void try_roce(const struct packet *p)
 
 static void try_file(const uint8_t *data, size_t size)
 {
-	struct conversations all = { .tell = tell };
+	struct conversations all = { .tell = tell,
+				     .tell_iscsi = tell_iscsi,
+				     .iscsi_port = ISCSI_TCP_PORT };
 	char error[RECORDING_ERROR_BYTES];
 	struct recorded_packet p;
 	struct recording *c;
@@ -88,6 +101,51 @@ static void give(struct mpa_dissect *d, int from, struct direction *s)
 	while (mpa_dissect_next(d, from, &r, &item))
 		tell_item(d, &item);
 	s->at = (size_t)(r.at - s->bytes);
+}
+
+static void give_iscsi(struct iscsi_dissect *d, int from, struct direction *s)
+{
+	struct rd r = rd_of(s->bytes + s->at, s->length - s->at);
+	struct iscsi_item item;
+
+	while (iscsi_dissect_next(d, from, &r, &item))
+		tell_iscsi(NULL, NULL, &item);
+	s->at = (size_t)(r.at - s->bytes);
+}
+
+/* Digests by the first byte; then pieces as below. */
+static void try_iscsi(struct rd r)
+{
+	static struct direction sides[2];
+	struct iscsi_dissect d;
+	struct iscsi_item item;
+	uint8_t terms = rd_u8(&r);
+
+	iscsi_dissect_init(&d, terms & 1);
+	d.has_header_digest = terms & 2;
+	d.has_data_digest = terms & 4;
+	sides[0].length = sides[0].at = sides[1].length = sides[1].at = 0;
+	while (r.at < r.end) {
+		uint8_t head = rd_u8(&r);
+		struct direction *s = &sides[head & 1];
+		size_t length = head >> 1, left = (size_t)(r.end - r.at);
+
+		length = length < left ? length : left;
+		if (s->length + length > STREAM_MAX)
+			break;
+		memcpy(s->bytes + s->length, r.at, length);
+		s->length += length;
+		r.at += length;
+		give_iscsi(&d, head & 1, s);
+		give_iscsi(&d, !(head & 1), &sides[!(head & 1)]);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct rd rest = rd_of(sides[i].bytes + sides[i].at, sides[i].length - sides[i].at);
+
+		if (iscsi_dissect_end(&d, i, &rest, &item))
+			tell_iscsi(NULL, NULL, &item);
+		CHECK(rest.at == rest.end);
+	}
 }
 
 /* A pair of start frames by the first byte; then pieces: a byte that says side and length. */
@@ -144,6 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	try_file(data, size);
+	try_iscsi(rd_of(data, size));
 	try_streams(rd_of(data, size));
 	return 0;
 }
