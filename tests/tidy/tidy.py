@@ -23,7 +23,7 @@ BELOW_MEM = ["base", "wire"]
 BELOW_TRANSPORT = BELOW_MEM + ["mem", "verbs"]
 TRANSPORTS = ["loopback", "iwarp", "ib"]
 BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "store"]
-CORE_ROOMS = BELOW_UPPER + ["near", "rio", "iscsi", "push"]
+CORE_ROOMS = BELOW_UPPER + ["near", "scsi", "rio", "iscsi", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
 CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/near", "driver/roce"]
 WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio"]
@@ -39,9 +39,10 @@ ARROWS = {
     "near": BELOW_TRANSPORT + ["ib"],  # its packets
     "fabric": BELOW_MEM,
     "store": BELOW_MEM,
+    "scsi": BELOW_MEM + ["store"],
     "cm": BELOW_TRANSPORT + TRANSPORTS,
     "rio": BELOW_UPPER,
-    "iscsi": BELOW_UPPER,
+    "iscsi": BELOW_UPPER + ["scsi"],
     "push": BELOW_UPPER,
     "driver/sys": CORE_ROOMS,
     "driver/observe": CORE_ROOMS + ["driver/sys"],
