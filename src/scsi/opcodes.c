@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of commands, sorted by opcode: it dispatches, and REPORT SUPPORTED OPERATION CODES (SPC-4 section 6.34)
- * tells it to initiators.
+ * The table of commands, sorted by opcode: it dispatches, and REPORT SUPPORTED OPERATION CODES
+ * (SPC-4 section 6.34) tells it to initiators.
  */
 #include "scsi/unit.h"
 

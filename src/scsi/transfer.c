@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * READ, WRITE, PRE-FETCH and SYNCHRONIZE CACHE: SBC-3 section 5. Blocks move between the device and
- * the caller's memory, as many at a time as one request of the device can have spans.
+ * the caller's memory, as many at a time as one request of the device can have spans. The device
+ * refuses the empty request that comes of a block in more pieces than that.
  */
 #include "scsi/unit.h"
 
@@ -50,8 +51,6 @@ static enum scsi_reason read_next(struct scsi_unit *u, struct scsi_task *t)
 		return scratch_request(u, t, STORE_READ, offset, u->block_bytes);
 	}
 	piece = data_cut(u, t, &t->in, t->at, whole - t->at);
-	if (piece == 0)
-		return SCSI_R_INTERNAL; /* one block in more pieces than a request can have */
 	return device_request(u, t, STORE_READ, offset, piece);
 }
 
@@ -80,8 +79,6 @@ static enum scsi_reason write_next(struct scsi_unit *u, struct scsi_task *t)
 	if (t->at == t->end)
 		return finish_stable(u, t);
 	piece = data_cut(u, t, &t->out, t->at, t->end - t->at);
-	if (piece == 0)
-		return SCSI_R_INTERNAL;
 	return device_request(u, t, STORE_WRITE, offset_of(u, t), piece);
 }
 
@@ -117,8 +114,6 @@ static enum scsi_reason write_verify_next(struct scsi_unit *u, struct scsi_task 
 		return device_flush(u, t);
 	}
 	piece = data_cut(u, t, &t->out, t->at, t->end - t->at);
-	if (piece == 0)
-		return SCSI_R_INTERNAL;
 	return device_request(u, t, STORE_WRITE, offset_of(u, t), piece);
 }
 

@@ -188,6 +188,12 @@ TEST(test_sbc_failures_of_the_device_by_kind)
 	EXPECT_SENSE(&p.task, S_GOOD);
 	played_start(&p, "1b 00 00 00 01 00");
 	EXPECT(scsi_next_done(p.target, 0) == &p.task);
+	/* A failure of an aborted task is none of the initiator's. */
+	played_start(&p, write);
+	scsi_task_abort(p.target, &p.task);
+	EXPECT(played_end(&p, WEFT_R_STORE_IO));
+	EXPECT_SENSE(&p.task, S_ABORTED);
+	EXPECT_EQ(p.task.sense_length, 0);
 	/* A device that takes back what its shape says. */
 	p.probe.store.shape.size_bytes = 512;
 	played_start(&p, "2a 00 00 00 00 08 00 00 01 00");

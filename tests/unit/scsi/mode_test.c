@@ -139,6 +139,12 @@ TEST(test_spc_mode_select_lengths_and_descriptors)
 	EXPECT_SENSE(bed_out(b, 0, "15 10 00 00 10 00", 8), S_PARAMETER_LENGTH);
 	EXPECT_SENSE(bed_out(b, 0, "15 10 00 00 03 00", 3), S_PARAMETER_LENGTH);
 	EXPECT_SENSE(bed_out(b, 0, "55 10 00 00 00 00 00 ff ff 00", 65535), S_PARAMETER_LENGTH);
+	/* What an earlier list had there is no part of this one. */
+	memset(b->sent, 0xff, 64);
+	EXPECT_SENSE(bed_out(b, 0, "15 10 00 00 40 00", 64), S_PARAMETER);
+	memset(b->sent, 0, 64);
+	memcpy(b->sent + 4, "\x0a\x0a\x00\x10", 4);
+	EXPECT_SENSE(bed_out(b, 0, "15 10 00 00 0f 00", 15), S_PARAMETER_LENGTH);
 	/* A descriptor says the size as it is, or not at all. */
 	memset(b->sent, 0, 64);
 	b->sent[3] = 8;
