@@ -81,6 +81,7 @@ ARROWS = {
 # The core sees no more of the C library than this: no system call, clock, lock, or printing.
 CORE_HEADERS = ("errno inttypes limits stdalign stdarg stdatomic stdbool stddef stdint stdlib "
                 "stdnoreturn string isa-l/crc "
+                "nettle/md5 nettle/sha1 nettle/sha2 nettle/sha3 "
                 "sodium/crypto_generichash_blake2b sodium/crypto_scalarmult_curve25519 "
                 "sodium/crypto_shorthash_siphash24 "
                 "sodium/crypto_sign_ed25519 sodium/utils").split()
@@ -92,6 +93,10 @@ CORE_SYMBOLS = set(
     "crypto_generichash_blake2b_update crypto_generichash_blake2b_final "
     "crypto_scalarmult_curve25519 crypto_scalarmult_curve25519_base crypto_shorthash_siphashx24 "
     "crypto_sign_ed25519_seed_keypair crypto_sign_ed25519_detached "
+    "nettle_md5_init nettle_md5_update nettle_md5_digest "  # Nettle's, in base/digest.c only
+    "nettle_sha1_init nettle_sha1_update nettle_sha1_digest "
+    "nettle_sha256_init nettle_sha256_update nettle_sha256_digest "
+    "nettle_sha3_256_init nettle_sha3_256_update nettle_sha3_256_digest "
     "crypto_sign_ed25519_verify_detached sodium_memcmp sodium_memzero "
     "check_failed "  # the driver's: what CHECK does when it fails
     "__stack_chk_fail __stack_chk_guard _GLOBAL_OFFSET_TABLE_".split())
