@@ -10,8 +10,8 @@
 /* What each kind of access needs. */
 static const struct {
 	bool is_remote;
-	uint8_t right;	 /* 0: none */
-	uint8_t refusal; /* when the right is missing */
+	uint8_t right;	  /* 0: none */
+	uint16_t refusal; /* when the right is missing */
 } kinds[MEM_KIND_COUNT] = {
 	[MEM_LOCAL_READ] = { false, WEFT_LOCAL_READ, WEFT_R_RIGHT_LOCAL_READ },
 	[MEM_LOCAL_WRITE] = { false, WEFT_LOCAL_WRITE, WEFT_R_RIGHT_LOCAL_WRITE },
@@ -22,7 +22,7 @@ static const struct {
 	[MEM_BIND] = { false, WEFT_BIND, WEFT_R_BIND_DISABLED },
 };
 
-_Static_assert(WEFT_REASON_COUNT <= UINT8_MAX, "a refusal fits its field");
+_Static_assert(WEFT_REASON_COUNT <= UINT16_MAX, "a refusal fits its field");
 
 /* LOC-02b, IWARP-06b, IWARP-09b under the policy of AMB-12. */
 static enum weft_reason check_type(enum weft_policy policy, const struct mem_entry *e,

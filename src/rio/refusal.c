@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-static const uint8_t of_sgl[SGL_ERR_COUNT] = {
+static const uint16_t of_sgl[SGL_ERR_COUNT] = {
 	[SGL_OK] = WEFT_OK,
 	[SGL_ERR_SHORT] = WEFT_R_SGL_SHORT,
 	[SGL_ERR_KIND] = WEFT_R_SGL_KIND,
@@ -22,7 +22,7 @@ static const uint8_t of_sgl[SGL_ERR_COUNT] = {
 	[SGL_ERR_WRAP] = WEFT_R_SGL_WRAP,
 };
 
-static const uint8_t of_msg[RIO_MSG_ERR_COUNT] = {
+static const uint16_t of_msg[RIO_MSG_ERR_COUNT] = {
 	[RIO_MSG_OK] = WEFT_OK,
 	[RIO_MSG_ERR_SHORT] = WEFT_R_RIO_SHORT,
 	[RIO_MSG_ERR_MAGIC] = WEFT_R_RIO_MAGIC,
@@ -41,7 +41,7 @@ static const uint8_t of_msg[RIO_MSG_ERR_COUNT] = {
 	[RIO_MSG_ERR_SEEN] = WEFT_R_RIO_FORM,
 };
 
-_Static_assert(WEFT_REASON_COUNT <= UINT8_MAX, "a reason fits its field");
+_Static_assert(WEFT_REASON_COUNT <= UINT16_MAX, "a reason fits its field");
 
 enum weft_reason refusal_of_sgl(enum sgl_err err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/event.h"
 
-_Static_assert(WEFT_REASON_COUNT <= UINT8_MAX, "a reason fits its field");
+_Static_assert(WEFT_REASON_COUNT <= UINT16_MAX, "a reason fits its field");
 
 void event_source_init(struct event_source *s, uint32_t number, void *context)
 {
@@ -15,7 +15,7 @@ void event_raise(struct list *events, struct event_source *s, enum weft_event_ki
 	if (s->pending & 1U << kind)
 		return;
 	s->pending |= 1U << kind;
-	s->reasons[kind] = (uint8_t)reason;
+	s->reasons[kind] = (uint16_t)reason;
 	if (!list_is_linked(&s->link))
 		list_add_tail(events, &s->link);
 }

@@ -15,7 +15,7 @@
 struct event_source {
 	struct list link;
 	uint32_t pending; /* 1 << enum weft_event_kind */
-	uint8_t reasons[WEFT_EVENT_COUNT];
+	uint16_t reasons[WEFT_EVENT_COUNT];
 	uint32_t number;
 	uint32_t state; /* of a queue pair that failed: the last one that it went to */
 	uint64_t addr;

@@ -7,7 +7,7 @@
 #include "base/check.h"
 
 _Static_assert(sizeof(struct send_wqe) == 64, "one cache line, its data apart");
-_Static_assert(WEFT_REASON_COUNT <= UINT8_MAX, "a reason fits its field");
+_Static_assert(WEFT_REASON_COUNT <= UINT16_MAX, "a reason fits its field");
 
 static size_t round_up(size_t bytes)
 {
@@ -59,7 +59,7 @@ void send_queue_end(struct weft_qp *qp, struct send_wqe *wqe, const struct outco
 	CHECK(wqe->state == WQE_BEGUN);
 	wqe->state = WQE_ENDED;
 	wqe->status = (uint8_t)out->status;
-	wqe->reason = (uint8_t)out->reason;
+	wqe->reason = (uint16_t)out->reason;
 	wqe->is_local = out->is_local;
 	wqe->byte_count = out->byte_count;
 	qp->sq.flying -= opcode_is_carried(wqe->opcode);

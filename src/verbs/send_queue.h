@@ -44,7 +44,8 @@ struct send_wqe {
 	};
 	uint8_t opcode, flags, sge_count;
 	uint8_t state;		/* enum wqe_state */
-	uint8_t status, reason; /* of the outcome */
+	uint16_t reason;	/* of the outcome */
+	uint8_t status;		/* the same */
 	bool is_local : 1;	/* it failed locally, before anything was sent */
 	bool is_registered : 1; /* the first half of REGISTER_SEND is done */
 	bool has_new_tag : 1;	/* posting assigned the tag that it will make valid */
