@@ -301,6 +301,13 @@ def test_dump_iscsi_digests_are_what_the_login_agreed_on():
         expect(out, status == 0 and "\n1 iSCSI connection, 4 PDUs\n" in out)
 
 
+def test_dump_iscsi_commands_captured_before_the_answer_to_the_login():
+    """As a capture of several queues may have them: digests are known only with the answer."""
+    said = iscsi_session()
+    status, out, _ = dump("-", data=iscsi_capture([said[0], said[2], said[1], said[3]]))
+    expect(out, status == 0 and "\n1 iSCSI connection, 4 PDUs\n" in out)
+
+
 def test_dump_iscsi_tells_wrong_digests_where_they_are():
     for which, at, what in ((2, 47, "The header of an iSCSI PDU does not fit its digest"),
                             (3, 53, "The data segment of an iSCSI PDU does not fit its digest"),
@@ -323,6 +330,9 @@ def test_dump_iscsi_what_is_refused_and_what_is_no_pdu():
     status, out, _ = dump("-", data=iscsi_capture(said))
     expect(out, status == 1 and "an opcode that is unknown" in out and "3 PDUs" in out)
     expect(out, "\n48 bytes of iSCSI could not be decoded\n" in out)
+    said.append((True, iscsi_session(b"None", b"None")[2][1]))
+    status, out, _ = dump("-", data=iscsi_capture(said))
+    expect(out, status == 1 and "3 PDUs" in out and "\n96 bytes of iSCSI could not be decoded\n" in out)
 
 
 def test_dump_iscsi_in_pieces_and_cut_off():
