@@ -403,7 +403,7 @@ def test_stat_in_words(place):
     result = place.ask("stat", str(child.pid))
     if result.returncode or result.stderr:
         yield "exit status %d: %s" % (result.returncode, result.stderr)
-    row = r"^  010000 RTS   127\.0\.0\.1:\d+ +9 +32 +\d+ +\d+ +\d+ +\d+ +\d\.\d\d +\d+\.\d  ok$"
+    row = r"^  010000 RTS   TCP  127\.0\.0\.1:\d+ +9 +32 +\d+ +\d+ +\d+ +\d+ +\d\.\d\d +\d+\.\d  ok$"
     for what in (r"^process %d \(seeing_sample\), weft \d" % child.pid,
                  r"^adapter 1: 1 QPs, 1 CQs, 0 SRQs, 1 PDs, 1 regions, 0 windows, 1 connections, 0 ",
                  r"^  per message   \d\.\d\d system calls that moved bytes, \d+\.\d bytes copied$", row):
