@@ -113,6 +113,28 @@ static void give_iscsi(struct iscsi_dissect *d, int from, struct direction *s)
 	s->at = (size_t)(r.at - s->bytes);
 }
 
+/* A byte that says side and length, and so many bytes, behind that side's. False: no more. */
+static bool take_piece(struct rd *r, struct direction *sides, int *side)
+{
+	struct direction *s;
+	size_t length, left;
+	uint8_t head;
+
+	if (r->at >= r->end)
+		return false;
+	head = rd_u8(r);
+	*side = head & 1;
+	s = &sides[*side];
+	left = (size_t)(r->end - r->at);
+	length = head >> 1 < left ? head >> 1 : left;
+	if (s->length + length > STREAM_MAX)
+		return false;
+	memcpy(s->bytes + s->length, r->at, length);
+	s->length += length;
+	r->at += length;
+	return true;
+}
+
 /* Digests by the first byte; then pieces as below. */
 static void try_iscsi(struct rd r)
 {
@@ -120,24 +142,15 @@ static void try_iscsi(struct rd r)
 	struct iscsi_dissect d;
 	struct iscsi_item item;
 	uint8_t terms = rd_u8(&r);
+	int side;
 
 	iscsi_dissect_init(&d, terms & 1);
 	d.has_header_digest = terms & 2;
 	d.has_data_digest = terms & 4;
 	sides[0].length = sides[0].at = sides[1].length = sides[1].at = 0;
-	while (r.at < r.end) {
-		uint8_t head = rd_u8(&r);
-		struct direction *s = &sides[head & 1];
-		size_t length = head >> 1, left = (size_t)(r.end - r.at);
-
-		length = length < left ? length : left;
-		if (s->length + length > STREAM_MAX)
-			break;
-		memcpy(s->bytes + s->length, r.at, length);
-		s->length += length;
-		r.at += length;
-		give_iscsi(&d, head & 1, s);
-		give_iscsi(&d, !(head & 1), &sides[!(head & 1)]);
+	while (take_piece(&r, sides, &side)) {
+		give_iscsi(&d, side, &sides[side]);
+		give_iscsi(&d, !side, &sides[!side]);
 	}
 	for (int i = 0; i < 2; i++) {
 		struct rd rest = rd_of(sides[i].bytes + sides[i].at, sides[i].length - sides[i].at);
@@ -155,6 +168,7 @@ static void try_streams(struct rd r)
 	struct mpa_dissect d;
 	struct mpa_item item;
 	uint8_t terms = rd_u8(&r);
+	int side;
 
 	mpa_dissect_init(&d);
 	for (int i = 0; i < 2; i++) {
@@ -174,19 +188,9 @@ static void try_streams(struct rd r)
 		sides[i].length = terms & 16 ? 0 : (size_t)(w.at - sides[i].bytes);
 		sides[i].at = 0;
 	}
-	while (r.at < r.end) {
-		uint8_t head = rd_u8(&r);
-		struct direction *s = &sides[head & 1];
-		size_t length = head >> 1, left = (size_t)(r.end - r.at);
-
-		length = length < left ? length : left;
-		if (s->length + length > STREAM_MAX)
-			break;
-		memcpy(s->bytes + s->length, r.at, length);
-		s->length += length;
-		r.at += length;
-		give(&d, head & 1, s);
-		give(&d, !(head & 1), &sides[!(head & 1)]);
+	while (take_piece(&r, sides, &side)) {
+		give(&d, side, &sides[side]);
+		give(&d, !side, &sides[!side]);
 	}
 	for (int i = 0; i < 2; i++) {
 		struct rd rest = rd_of(sides[i].bytes + sides[i].at, sides[i].length - sides[i].at);

@@ -32,12 +32,11 @@ struct ib_net {
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
-static struct ib_config config_of(struct ib_net *net, const struct weft_qp *const qps[2], int i,
-				  const struct ib_wire_options *o)
+struct ib_config ib_wire_config(const struct ib_wire_options *o, int i, uint32_t peer_qp)
 {
-	struct ib_config k = {
+	return (struct ib_config){
 		.path = { .is_ipv6 = o->is_ipv6, .mtu_bytes = o->mtu_bytes, .hop_limit = 64 },
-		.peer_qp = qps[!i]->number,
+		.peer_qp = peer_qp,
 		.psn_send = o->psn[i],
 		.psn_recv = o->psn[!i],
 		.reads_out = o->reads[!i],
@@ -49,6 +48,12 @@ static struct ib_config config_of(struct ib_net *net, const struct weft_qp *cons
 		.window_packets = o->window[i],
 		.ack_every = o->ack_every[i],
 	};
+}
+
+static struct ib_config config_of(struct ib_net *net, const struct weft_qp *const qps[2], int i,
+				  const struct ib_wire_options *o)
+{
+	struct ib_config k = ib_wire_config(o, i, qps[!i]->number);
 
 	k.path.from = net->nodes[i].ib.at[o->is_ipv6];
 	k.path.to = net->nodes[!i].ib.at[o->is_ipv6];

@@ -27,6 +27,9 @@ struct ib_wire_options {
 	uint8_t timeout_code, retries, rnr_retries, rnr_timer_code;
 };
 
+/* Of the end i of such a connection, without its addresses. */
+struct ib_config ib_wire_config(const struct ib_wire_options *o, int i, uint32_t peer_qp);
+
 /* NULL when memory is short. */
 struct ib_net *ib_net_open(const struct ib_net_options *options, struct adapter *const adapters[2]);
 

@@ -87,20 +87,7 @@ static void end_connect(struct nw_process *p, uint32_t pair, const struct nw_end
 	struct nw_end *e = &p->ends[pair];
 	const struct ib_wire_options *o = &w->pairs[pair].wire;
 	int i = (int)p->near->process.node;
-	struct ib_config k = {
-		.path = { .is_ipv6 = o->is_ipv6, .mtu_bytes = o->mtu_bytes, .hop_limit = 64 },
-		.peer_qp = other->qp_number,
-		.psn_send = o->psn[i],
-		.psn_recv = o->psn[!i],
-		.reads_out = o->reads[!i],
-		.reads_in = o->reads[i],
-		.timeout_code = o->timeout_code,
-		.retries = o->retries,
-		.rnr_retries = o->rnr_retries,
-		.rnr_timer_code = o->rnr_timer_code,
-		.window_packets = o->window[i],
-		.ack_every = o->ack_every[i],
-	};
+	struct ib_config k = ib_wire_config(o, i, other->qp_number);
 	struct inet_end at[2][2] = { 0 };
 
 	for (int n = 0; n < 2; n++)

@@ -649,6 +649,15 @@ static int offer_rings(struct tcp_end *a, struct tcp_end *b, uint64_t alive_ns,
 	return bell;
 }
 
+static void offer_close(struct tcp_end *a, struct tcp_end *b, int bell, struct ring rings[2])
+{
+	ring_unmap(&rings[0]);
+	ring_unmap(&rings[1]);
+	close(bell);
+	tcp_end_close(a);
+	tcp_end_close(b);
+}
+
 /* One that takes a record from time to time, and does not say so, is not lost while it does. */
 TEST(test_near_a_slow_peer_is_lost_only_when_it_takes_nothing)
 {
@@ -680,11 +689,7 @@ TEST(test_near_a_slow_peer_is_lost_only_when_it_takes_nothing)
 		} while (thread_now_ns() - taken_ns < alive_ns / 2);
 	}
 	EXPECT_EQ(tcp_end_await(&a, WEFT_EVENT_QP_ERROR), WEFT_R_STREAM_LOST);
-	ring_unmap(&rings[0]);
-	ring_unmap(&rings[1]);
-	close(bell);
-	tcp_end_close(&a);
-	tcp_end_close(&b);
+	offer_close(&a, &b, bell, rings);
 }
 
 /* A record that is longer than what was put, and one of no bytes. */
@@ -705,11 +710,7 @@ TEST(test_near_a_false_record_ends_the_stream)
 		ring_put(&rings[0], 2 * RING_ALIGN);
 		REQUIRE(near_message_send(bell, &rouse));
 		EXPECT_EQ(tcp_end_await(&a, WEFT_EVENT_QP_ERROR), WEFT_R_STREAM_LOST);
-		ring_unmap(&rings[0]);
-		ring_unmap(&rings[1]);
-		close(bell);
-		tcp_end_close(&a);
-		tcp_end_close(&b);
+		offer_close(&a, &b, bell, rings);
 	}
 }
 
