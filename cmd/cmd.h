@@ -27,6 +27,7 @@ extern const struct command command_dump;
 extern const struct command command_explain;
 extern const struct command command_io;
 extern const struct command command_iou;
+extern const struct command command_iscsi;
 extern const struct command command_key;
 extern const struct command command_own;
 extern const struct command command_perf;

@@ -16,10 +16,14 @@ int cmd_options_wrong(const char *help)
 /* False: it is no such value. */
 static bool take(const struct cmd_option *o, const char *value)
 {
-	if (o->read)
-		return o->read((struct word){ value, (uint32_t)strlen(value) }, o->to);
-	*o->is_given = true;
-	return true;
+	if (o->is_given)
+		*o->is_given = true;
+	if (o->text)
+		*o->text = value;
+	if (!o->read || o->read((struct word){ value, (uint32_t)strlen(value) }, o->to))
+		return true;
+	fprintf(stderr, "weft: --%s %s: no such value\n", o->name, value);
+	return false;
 }
 
 bool cmd_options_take(int argc, char **argv, const struct cmd_option *options, const char *help,
@@ -32,8 +36,9 @@ bool cmd_options_take(int argc, char **argv, const struct cmd_option *options, c
 	for (; options[count].name; count++) {
 		CHECK(count < CMD_OPTIONS_MAX);
 		names[count] = (struct option){ options[count].name,
-						options[count].read ? required_argument
-								    : no_argument,
+						options[count].read || options[count].text
+							? required_argument
+							: no_argument,
 						NULL, count };
 	}
 	names[count] = (struct option){ "help", no_argument, NULL, 'h' };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options of commands that have few: flags, and numbers as people write them. */
+/* Options of commands that have few: flags, words, and numbers as people write them. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,11 +7,12 @@
 
 #include "base/quantity.h"
 
-enum { CMD_OPTIONS_MAX = 8 };
+enum { CMD_OPTIONS_MAX = 24 };
 
 struct cmd_option {
 	const char *name;
-	bool *is_given; /* of a flag */
+	bool *is_given;	   /* of a flag; of a number: whether it was said, or NULL */
+	const char **text; /* of a word */
 	/* Else what its value is, and where it goes: quantity_size, quantity_time. */
 	bool (*read)(struct word text, uint64_t *to);
 	uint64_t *to;

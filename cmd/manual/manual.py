@@ -254,7 +254,7 @@ def make_plugin_page(path, help_path, version, documents, to):
     commands = [text.name for text in read(help_path)[1]]
     with open(path, encoding="utf-8") as f:
         text = Help(f.read())
-    page = begin(commands, documents, "nbdkit-weft-plugin", "directed remote I/O plugin for nbdkit", version)
+    page = begin(commands, documents, "nbdkit-weft-plugin", "block devices for nbdkit", version)
     command_page(page, text, ["nbdkit"])
     page.write(to)
 

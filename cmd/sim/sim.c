@@ -11,6 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/sim/sim_words.h"
 #include "cmd/sim/story.h"
+#include "sim/iscsi/iscsi_world.h"
 #include "sim/iwarp/iwarp_world.h"
 #include "sim/kind.h"
 #include "sim/loopback/verbs_world.h"
@@ -25,6 +26,7 @@ struct sim_sums {
 	uint64_t runs, failed, events, requests, succeeded, refused, bytes;
 	uint64_t connections, deaths, corruptions;
 	uint64_t stops, control_bytes;
+	uint64_t logins, losses, pdus, overtaken, flips;
 	struct sim_datagram_counts packets;
 	struct story story;
 };
@@ -53,9 +55,12 @@ static const char usage[] =
 	"  --world roce-xrc   XRC: shared receive queues of processes that end and begin anew\n"
 	"  --world roce-runs  RC with runs of packets, as they go by shared memory\n"
 	"  --world roce-near  RC between processes of one host, by shared memory; any of them may\n"
-	"                     stop, end or be killed at any step\n"
+	"                     stop, end or be killed at any step; likewise roce-near-uc, and\n"
+	"                     roce-near-ud of three nodes\n"
 	"  --world rio        directed I/O: requesters, an owner and I/O units with disks, any of\n"
 	"                     which may stop at any step\n"
+	"  --world iscsi      iSCSI: initiators and a target with disks, on TCP connections that\n"
+	"                     delay, chop, cut, reset and corrupt; either side may stop at any step\n"
 	"  --seed N    the seed: the same number, the same history\n"
 	"  --count N   run N seeds, beginning with --seed\n"
 	"  --story     tell what happened first of each kind, and what was refused why\n"
@@ -115,11 +120,28 @@ static void rio_add(const void *world, struct sim_sums *sums)
 	sums->control_bytes += w->owner_bytes;
 }
 
+static void iscsi_add(const void *world, struct sim_sums *sums)
+{
+	const struct iscsi_world *w = world;
+
+	sums->requests += w->requests;
+	sums->succeeded += w->succeeded;
+	sums->refused += w->refusals;
+	sums->bytes += w->bytes;
+	sums->logins += w->logins;
+	sums->losses += w->losses;
+	sums->pdus += w->pdus;
+	sums->overtaken += w->overtaken;
+	sums->flips += w->corruptions;
+	sums->deaths += w->stops;
+}
+
 static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {
-	[SIM_LOOPBACK] = loopback_add, [SIM_IWARP] = iwarp_add,	   [SIM_ROCE] = roce_add,
-	[SIM_ROCE_RC] = roce_add,      [SIM_ROCE_UC] = roce_add,   [SIM_ROCE_RD] = roce_add,
-	[SIM_ROCE_CM] = roce_add,      [SIM_ROCE_UD] = roce_add,   [SIM_ROCE_XRC] = roce_add,
-	[SIM_ROCE_RUNS] = roce_add,    [SIM_ROCE_NEAR] = roce_add, [SIM_RIO] = rio_add,
+	[SIM_LOOPBACK] = loopback_add, [SIM_IWARP] = iwarp_add,	      [SIM_ROCE] = roce_add,
+	[SIM_ROCE_RC] = roce_add,      [SIM_ROCE_UC] = roce_add,      [SIM_ROCE_RD] = roce_add,
+	[SIM_ROCE_CM] = roce_add,      [SIM_ROCE_UD] = roce_add,      [SIM_ROCE_XRC] = roce_add,
+	[SIM_ROCE_RUNS] = roce_add,    [SIM_ROCE_NEAR] = roce_add,    [SIM_RIO] = rio_add,
+	[SIM_ROCE_NEAR_UC] = roce_add, [SIM_ROCE_NEAR_UD] = roce_add, [SIM_ISCSI] = iscsi_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
@@ -268,6 +290,11 @@ static void print_sums(const struct sim_sums *s)
 		printf("%12" PRIu64 " connections were tried, %" PRIu64
 		       " ends of them died, %" PRIu64 " bits flipped\n",
 		       s->connections, s->deaths, s->corruptions);
+	if (s->logins > 0)
+		printf("%12" PRIu64 " PDUs passed, %" PRIu64 " overtaken; %" PRIu64
+		       " bits flipped, %" PRIu64 " logins, %" PRIu64 " losses, %" PRIu64
+		       " times a process stopped\n",
+		       s->pdus, s->overtaken, s->flips, s->logins, s->losses, s->deaths);
 	if (s->packets.sent > 0)
 		printf("%12" PRIu64 " packets were sent, %" PRIu64 " lost, %" PRIu64
 		       " duplicated, %" PRIu64 " held back, %" PRIu64 " corrupted\n",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd/sim/sim_words.h"
+#include "sim/iscsi/iscsi_world.h"
 #include "sim/rio/rio_world.h"
 #include "sim/world/sim_trace.h"
 
@@ -45,7 +46,7 @@ static void count(struct story *s, const struct trace_event *e)
 
 	if (e->reason < WEFT_REASON_COUNT && e->reason != WEFT_OK && e->reason != WEFT_R_FLUSHED &&
 	    (e->kind == TRACE_SEND_RETIRED || e->kind == TRACE_DROPPED ||
-	     e->kind == RW_TRACE_ENDED))
+	     e->kind == RW_TRACE_ENDED || e->kind == ISW_TRACE_ENDED))
 		s->refused[e->reason]++;
 	s->is_drop = s->is_drop || e->kind == TRACE_DROPPED;
 	if (e->kind != TRACE_SEND_RETIRED || op >= WEFT_OP_SEND_COUNT)

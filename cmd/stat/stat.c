@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* weft stat: the counters of programs that are running. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "cmd/stat/stat_client.h"
+#include "cmd/stat/stat_show.h"
 
 static const char usage[] =
 	"usage: weft stat [--json] [--watch SECONDS] [PID]\n"
@@ -22,12 +19,6 @@ static const char usage[] =
 	"  --watch SECONDS  again and again\n"
 	"\n"
 	"Processes of other users show nothing, nor do those that run with WEFT_STAT=off.\n";
-
-struct stat_args {
-	long pid; /* 0: all */
-	double watch_s;
-	bool is_json, is_watching;
-};
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 
@@ -67,6 +58,9 @@ static void print_adapter(const struct stat_line *l)
 	printf("  per message   %.2f system calls that moved bytes, %.1f bytes copied\n",
 	       per_message(l, calls_useful(l)), per_message(l, stat_number(l, "payload_copied")));
 	printf("  refused       %s accesses\n", stat_text(l, "accesses_refused"));
+	if (stat_number(l, "iscsi_regions") > 0)
+		printf("  iSCSI         %s table entries of commands in progress\n",
+		       stat_text(l, "iscsi_regions"));
 }
 
 static double byte_seconds(const struct stat_line *l, const char *key)
@@ -127,15 +121,24 @@ static void print_drop(const struct stat_line *l, bool is_last)
 	       is_last ? '\n' : ',');
 }
 
+/* Queue pairs by what their lines have: each kind has a table of its own. */
+enum qp_kind { QP_PLAIN, QP_ROCE, QP_ISCSI, QP_KINDS };
+
 /* Queue pairs of RoCE have no calls of their own, but packets. */
-static bool is_of_roce(const struct stat_line *l)
+static enum qp_kind kind_of(const struct stat_line *l)
 {
-	return *stat_text(l, "resent") != '\0';
+	if (*stat_text(l, "resent"))
+		return QP_ROCE;
+	return strcmp(stat_text(l, "service"), "ISCSI") == 0 ? QP_ISCSI : QP_PLAIN;
 }
 
-static void print_qp_head(bool is_roce)
+static void print_qp_head(enum qp_kind kind)
 {
-	if (is_roce)
+	if (kind == QP_ISCSI)
+		printf("\n  %-6s %-5s %-22s %8s %9s %9s %9s %14s %14s %8s %8s %11s %9s  %s\n", "QP",
+		       "state", "target", "open", "commands", "R2Ts", "Data-Ins", "bytes placed",
+		       "bytes sent", "refused", "dropped", "copied", "calls", "reason");
+	else if (kind == QP_ROCE)
 		printf("\n  %-6s %-5s %-4s %-4s %-22s %9s %9s %12s %12s %11s %11s %8s %8s %5s %5s  %s\n",
 		       "QP", "state", "kind", "path", "peer", "msgs in", "msgs out", "bytes in",
 		       "bytes out", "packets in", "packets out", "resent", "timeouts", "NAKs",
@@ -187,21 +190,39 @@ static void print_qp(const struct stat_line *l)
 	putchar('\n');
 }
 
-/* The queue pairs from there on that are of one adapter: of RoCE, or the others. */
-static void print_qps(const struct stat_report *r, size_t from, bool is_roce)
+/* A figure that only a connection has. */
+static const char *figure(const struct stat_line *l, const char *key)
 {
+	const char *text = stat_text(l, key);
+
+	return *text ? text : "-";
+}
+
+static void print_iscsi_qp(const struct stat_line *l)
+{
+	printf("  %-6s %-5s %-22s %8s %9s %9s %9s %14s %14s %8s %8s %11s %9" PRIu64 "  %s\n",
+	       stat_text(l, "number"), stat_text(l, "state"), figure(l, "peer"),
+	       figure(l, "commands_open"), figure(l, "commands"), figure(l, "r2ts"),
+	       figure(l, "data_ins"), figure(l, "bytes_placed"), figure(l, "bytes_sent"),
+	       figure(l, "refused"), figure(l, "dropped"), stat_text(l, "payload_copied"),
+	       calls_useful(l), stat_text(l, "reason"));
+}
+
+/* The queue pairs from there on that are of one adapter, and of this kind. */
+static void print_qps(const struct stat_report *r, size_t from, enum qp_kind kind)
+{
+	static void (*const print[QP_KINDS])(const struct stat_line *) = {
+		[QP_PLAIN] = print_qp, [QP_ROCE] = print_roce_qp, [QP_ISCSI] = print_iscsi_qp
+	};
 	bool has_head = false;
 
 	for (size_t i = from; i < r->count && strcmp(r->lines[i].what, "qp") == 0; i++) {
-		if (is_of_roce(&r->lines[i]) != is_roce)
+		if (kind_of(&r->lines[i]) != kind)
 			continue;
 		if (!has_head)
-			print_qp_head(is_roce);
+			print_qp_head(kind);
 		has_head = true;
-		if (is_roce)
-			print_roce_qp(&r->lines[i]);
-		else
-			print_qp(&r->lines[i]);
+		print[kind](&r->lines[i]);
 	}
 }
 
@@ -233,8 +254,8 @@ static void print_report(const struct stat_report *r)
 		else if (strcmp(l->what, "space") == 0)
 			print_space(l);
 		if (strcmp(l->what, "qp") == 0 && strcmp(before, "qp") != 0) {
-			print_qps(r, i, false);
-			print_qps(r, i, true);
+			for (enum qp_kind kind = QP_PLAIN; kind < QP_KINDS; kind++)
+				print_qps(r, i, kind);
 		}
 		before = l->what;
 	}
@@ -262,56 +283,18 @@ static void print_summary(const struct stat_report *r)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void json_string(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			putchar('\\');
-		if (isprint((unsigned char)*text))
-			putchar(*text);
-		else
-			printf("\\u%04x", (unsigned char)*text);
-	}
-	putchar('"');
-}
-
-/* Whether a key's value is a number, and says it as one. */
-static bool is_number(const struct stat_line *l, const struct stat_field *f)
-{
-	bool is_name = strcmp(f->key, "program") == 0 || strcmp(f->key, "version") == 0 ||
-		       strcmp(f->key, "peer_qp") == 0 ||
-		       (strcmp(l->what, "qp") == 0 && strcmp(f->key, "number") == 0);
-
-	return !is_name && *f->value && f->value[strspn(f->value, "0123456789")] == '\0';
-}
-
-static void json_fields(const struct stat_line *l)
-{
-	for (size_t i = 0; i < l->count; i++) {
-		if (i > 0)
-			printf(", ");
-		json_string(l->fields[i].key);
-		printf(": ");
-		if (is_number(l, &l->fields[i]))
-			printf("%s", l->fields[i].value);
-		else
-			json_string(l->fields[i].value);
-	}
-}
-
 /* What stands behind an adapter's own fields: of RoCE, and why packets were dropped. */
 static void json_roce(const struct stat_report *r, size_t at)
 {
 	if (at == r->count || strcmp(r->lines[at].what, "roce") != 0)
 		return;
 	printf(", \"roce\": {");
-	json_fields(&r->lines[at]);
+	stat_json_fields(&r->lines[at]);
 	printf(", \"drops\": {");
 	for (size_t i = at + 1; i < r->count && strcmp(r->lines[i].what, "drop") == 0; i++) {
 		if (i > at + 1)
 			printf(", ");
-		json_string(stat_text(&r->lines[i], "reason"));
+		stat_json_string(stat_text(&r->lines[i], "reason"));
 		printf(": %s", stat_text(&r->lines[i], "packets"));
 	}
 	printf("}}");
@@ -327,7 +310,7 @@ static void json_spaces(const struct stat_report *r, size_t at)
 		if (strcmp(r->lines[i].what, "space") != 0)
 			continue;
 		printf("%s{", is_any ? ", " : "");
-		json_fields(&r->lines[i]);
+		stat_json_fields(&r->lines[i]);
 		printf("}");
 		is_any = true;
 	}
@@ -343,11 +326,11 @@ static void json_report(const struct stat_report *r)
 		const struct stat_line *l = &r->lines[i];
 
 		if (strcmp(l->what, "weft") == 0) {
-			json_fields(l);
+			stat_json_fields(l);
 			printf(", \"adapters\": [");
 		} else if (strcmp(l->what, "adapter") == 0) {
 			printf("%s\n  {", has_adapter ? "]}," : "");
-			json_fields(l);
+			stat_json_fields(l);
 			json_roce(r, i + 1);
 			json_spaces(r, i + 1);
 			printf(", \"queue_pairs\": [");
@@ -355,7 +338,7 @@ static void json_report(const struct stat_report *r)
 			has_qp = false;
 		} else if (strcmp(l->what, "qp") == 0 && has_adapter) {
 			printf("%s\n    {", has_qp ? "," : "");
-			json_fields(l);
+			stat_json_fields(l);
 			printf("}");
 			has_qp = true;
 		}
@@ -375,7 +358,7 @@ static int show_one(const struct stat_args *args)
 		[STAT_UNREADABLE] = "answers what this version of weft does not understand",
 	};
 	struct stat_report r;
-	enum stat_answer answer = stat_ask(args->pid, &r);
+	enum stat_answer answer = stat_ask(STAT_COUNTERS, args->pid, &r);
 
 	if (answer != STAT_HERE) {
 		fprintf(stderr, "weft stat: process %ld %s\n", args->pid, words[answer]);
@@ -394,13 +377,13 @@ static int show_one(const struct stat_args *args)
 static int show_all(const struct stat_args *args)
 {
 	static long pids[STAT_PROCESSES_MAX];
-	size_t count = stat_processes(pids, STAT_PROCESSES_MAX), shown = 0;
+	size_t count = stat_processes(STAT_COUNTERS, pids, STAT_PROCESSES_MAX), shown = 0;
 
 	if (args->is_json)
 		printf("[");
 	for (size_t i = 0; i < count; i++) {
 		struct stat_report r;
-		enum stat_answer answer = stat_ask(pids[i], &r);
+		enum stat_answer answer = stat_ask(STAT_COUNTERS, pids[i], &r);
 
 		if (answer == STAT_HERE && args->is_json) {
 			printf("%s\n", shown ? "," : "");
@@ -426,60 +409,14 @@ static int show_all(const struct stat_args *args)
 	return 0;
 }
 
-static int misused(const char *what, const char *word)
+static int show(const struct stat_args *args)
 {
-	fprintf(stderr, "weft stat: %s%s\n\n%s", what, word, usage);
-	return 2;
-}
-
-static int args_read(int argc, char **argv, struct stat_args *args)
-{
-	char *end = NULL;
-
-	*args = (struct stat_args){ 0 };
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json") == 0) {
-			args->is_json = true;
-		} else if (strcmp(argv[i], "--watch") == 0) {
-			const char *word = i + 1 < argc ? argv[++i] : "";
-
-			args->is_watching = true;
-			args->watch_s = strtod(word, &end);
-			if (end == word || *end ||
-			    !(args->watch_s >= 0.1 && args->watch_s <= 86400))
-				return misused("--watch needs seconds, from 0.1 on", "");
-		} else if (isdigit((unsigned char)argv[i][0]) && args->pid == 0) {
-			args->pid = strtol(argv[i], &end, 10);
-			if (*end || args->pid <= 0)
-				return misused("no process id: ", argv[i]);
-		} else {
-			return misused("what is ", argv[i]);
-		}
-	}
-	return 0;
+	return args->pid ? show_one(args) : show_all(args);
 }
 
 static int cmd_stat(int argc, char **argv)
 {
-	struct stat_args args;
-	int status;
-
-	status = args_read(argc, argv, &args);
-	if (status != 0)
-		return status;
-	for (;;) {
-		struct timespec pause = { .tv_sec = (time_t)args.watch_s };
-
-		status = args.pid ? show_one(&args) : show_all(&args);
-		if (status != 0 || !args.is_watching || fflush(stdout) != 0)
-			return status;
-		pause.tv_nsec = (long)((args.watch_s - (double)pause.tv_sec) * 1e9);
-		nanosleep(&pause, NULL);
-		if (isatty(STDOUT_FILENO) && !args.is_json)
-			printf("\033[H\033[J");
-		else if (!args.is_json)
-			putchar('\n');
-	}
+	return stat_show(argc, argv, &(struct stat_command){ "stat", usage, show });
 }
 
 const struct command command_stat = {

@@ -22,11 +22,11 @@ static enum stat_answer answer_of(int error)
 									     : STAT_NOBODY;
 }
 
-static enum stat_answer dial(long pid, int *fd)
+static enum stat_answer dial(const char *service, long pid, int *fd)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "weft/%ld", pid);
+	int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "%s/%ld", service, pid);
 	socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 	struct ucred peer;
 	socklen_t peer_bytes = sizeof(peer);
@@ -119,13 +119,13 @@ static enum stat_answer report_read(struct stat_report *r)
 	return STAT_NOBODY; /* it ended while it told */
 }
 
-enum stat_answer stat_ask(long pid, struct stat_report *r)
+enum stat_answer stat_ask(const char *service, long pid, struct stat_report *r)
 {
 	enum stat_answer answer;
 	int fd;
 
 	*r = (struct stat_report){ 0 };
-	answer = dial(pid, &fd);
+	answer = dial(service, pid, &fd);
 	if (answer != STAT_HERE)
 		return answer;
 	answer = read_all(fd, &r->text);
@@ -169,16 +169,16 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-size_t stat_processes(long *pids, size_t max)
+size_t stat_processes(const char *service, long *pids, size_t max)
 {
-	static const char mark[] = " @weft/";
 	FILE *f = fopen("/proc/net/unix", "re");
 	size_t count = 0, kept = 0;
-	char line[512];
+	char line[512], mark[64];
+	int length = snprintf(mark, sizeof(mark), " @%s/", service);
 
 	while (f && count < max && fgets(line, sizeof(line), f)) {
 		char *at = strstr(line, mark), *end;
-		long pid = at ? strtol(at + sizeof(mark) - 1, &end, 10) : 0;
+		long pid = at ? strtol(at + length, &end, 10) : 0;
 
 		if (pid > 0 && *end == '\n')
 			pids[count++] = pid;

@@ -7,6 +7,10 @@
 
 enum { STAT_FIELDS_MAX = 40, STAT_PROCESSES_MAX = 4096 };
 
+/* What a process shows. */
+#define STAT_COUNTERS "weft"
+#define STAT_ISCSI "weft/iscsi"
+
 struct stat_field {
 	const char *key, *value;
 };
@@ -32,12 +36,13 @@ enum stat_answer {
 	STAT_UNREADABLE /* what it said is no report that is known here */
 };
 
-enum stat_answer stat_ask(long pid, struct stat_report *r);
+/* service: STAT_COUNTERS or another one whose lines are of that form. */
+enum stat_answer stat_ask(const char *service, long pid, struct stat_report *r);
 void stat_free(struct stat_report *r);
 
 /* The value of a key, or "" and 0 where there is none. */
 const char *stat_text(const struct stat_line *l, const char *key);
 uint64_t stat_number(const struct stat_line *l, const char *key);
 
-/* Processes of all users that show counters: how many, at most max. */
-size_t stat_processes(long *pids, size_t max);
+/* Processes of all users that have the service: how many, at most max. */
+size_t stat_processes(const char *service, long *pids, size_t max);

@@ -70,6 +70,8 @@ static const char *const kinds[TRACE_KINDS] = {
 	[TRACE_NAK_SENT] = "nak",
 	[TRACE_NAK_TAKEN] = "nak",
 	[TRACE_TIMEOUT] = "timeout",
+	[TRACE_ISCSI_STATE] = "stream",
+	[TRACE_RESPONSE_DROPPED] = "dropped",
 };
 
 static bool is_kind(const char *name)

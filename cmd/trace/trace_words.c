@@ -8,6 +8,7 @@
 
 #include "base/fault_plan.h"
 #include "cm/ib_cm.h"
+#include "iscsi/offload.h"
 #include "iwarp/iwarp.h"
 #include "wire/iba_aeth.h"
 #include "wire/rdmap.h"
@@ -23,6 +24,17 @@ static void iwarp_words(const struct trace_event *e, char *text, size_t size)
 		snprintf(text, size, "QP %06x  %s Terminate %u/%u/0x%02x (%s)", e->who,
 			 e->kind == TRACE_TERMINATE_SENT ? "sends" : "gets", layer, type, code,
 			 rdmap_terminate_text(layer, type, code));
+}
+
+static void iscsi_words(const struct trace_event *e, char *text, size_t size)
+{
+	if (e->kind == TRACE_ISCSI_STATE)
+		snprintf(text, size, "QP %06x  its stream: %s -> %s", e->who,
+			 iscsi_offload_state_name(e->a), iscsi_offload_state_name(e->b));
+	else
+		snprintf(text, size,
+			 "QP %06x  drops a SCSI Response of its target, task tag 0x%08" PRIx64,
+			 e->who, e->a);
 }
 
 static void ib_words(const struct trace_event *e, char *text, size_t size)
@@ -81,6 +93,10 @@ void trace_words(const struct trace_event *e, char *text, size_t size)
 	case TRACE_NAK_TAKEN:
 	case TRACE_TIMEOUT:
 		ib_words(e, text, size);
+		break;
+	case TRACE_ISCSI_STATE:
+	case TRACE_RESPONSE_DROPPED:
+		iscsi_words(e, text, size);
 		break;
 	case TRACE_FAULT:
 		snprintf(text, size, "QP %06x  a fault on purpose: %s", e->who,

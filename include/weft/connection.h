@@ -78,11 +78,11 @@ struct weft_connect_options {
 #define WEFT_DEPTH_NONE UINT32_MAX
 
 /*
- * Begins to connect a queue pair (service RC, in RESET or INIT) to a listener. The result is
- * reported by WEFT_EVENT_CONNECTED, with the queue pair operational, or WEFT_EVENT_CONNECT_FAILED,
- * with the queue pair as before, or in Error if the two ends had agreed already and could not go
- * on; what is known at once the call itself returns. weft_qp_peer() says what the other end
- * brought, also with a rejection.
+ * Begins to connect a queue pair (service RC, in RESET or INIT) to a listener; one of service ISCSI
+ * to a target, by TCP alone (iscsi_qp.h). The result is reported by WEFT_EVENT_CONNECTED, with the
+ * queue pair operational, or WEFT_EVENT_CONNECT_FAILED, with the queue pair as before, or in Error
+ * if the two ends had agreed already and could not go on; what is known at once the call itself
+ * returns. weft_qp_peer() says what the other end brought, also with a rejection.
  *
  * On such a connection a Send or Write that ended well has been given to TCP; that it arrived only
  * an answer can tell. Send with immediate does not exist and a Read has one sink (WEFT_R_WR_WIRE);

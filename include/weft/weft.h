@@ -47,6 +47,7 @@ extern "C" {
 
 struct weft_adapter;
 struct weft_event;
+struct weft_iscsi_pdu;
 struct weft_pd;
 struct weft_cq;
 struct weft_srq;
@@ -74,8 +75,14 @@ struct weft_adapter_options {
 	 * a thread that does.
 	 */
 	void (*on_event)(void *context, const struct weft_event *event);
-	void *context;	      /* given to it */
-	uint64_t reserved[4]; /* zero */
+	void *context; /* given to it */
+	/*
+	 * The same thread calls it after on_event(), once for several events, when it has unlocked
+	 * the adapter; or NULL. A thread of the program that is woken here finds the adapter free.
+	 * It must not call weft.
+	 */
+	void (*after_events)(void *context);
+	uint64_t reserved[3]; /* zero */
 };
 
 /* Opens an adapter of this process. */
@@ -97,7 +104,8 @@ struct weft_usage {
 	uint64_t accesses_refused;
 	uint64_t bytes_moved;	   /* payload bytes copied by the loopback transport */
 	uint64_t messages_dropped; /* by unreliable services, as they may */
-	uint64_t reserved[8];	   /* zero */
+	uint64_t iscsi_regions;	   /* table entries of iSCSI commands in progress (iscsi_qp.h) */
+	uint64_t reserved[7];	   /* zero */
 };
 
 enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_usage *usage);
@@ -300,9 +308,16 @@ enum weft_opcode {
 	WEFT_OP_REGISTER,
 	WEFT_OP_REGISTER_SEND,
 	WEFT_OP_DELAY,
-	WEFT_OP_SEND_COUNT,    /* number of operations of the send queue */
-	WEFT_OP_RECV = 64,     /* in completions: a Send arrived */
-	WEFT_OP_RECV_WRITE_IMM /* in completions: a Write with immediate arrived */
+	WEFT_OP_ISCSI_COMMAND,	/* a SCSI Command and its data: <weft/iscsi_qp.h> */
+	WEFT_OP_ISCSI_CONTROL,	/* any other PDU of an initiator */
+	WEFT_OP_SEND_COUNT,	/* number of operations of the send queue */
+	WEFT_OP_RECV = 64,	/* in completions: a Send arrived */
+	WEFT_OP_RECV_WRITE_IMM, /* in completions: a Write with immediate arrived */
+	/* In completions of iSCSI: */
+	WEFT_OP_RECV_ISCSI,	    /* a PDU that the consumer has to handle */
+	WEFT_OP_RECV_ISCSI_DATA,    /* a Data-In whose data is in the command's memory */
+	WEFT_OP_RECV_ISCSI_R2T,	    /* an R2T that is being answered from the command's memory */
+	WEFT_OP_RECV_ISCSI_RESPONSE /* the SCSI Response of a command */
 };
 
 const char *weft_opcode_name(enum weft_opcode opcode);
@@ -327,7 +342,8 @@ struct weft_completion {
 	uint64_t id; /* of the work request */
 	enum weft_status status;
 	enum weft_opcode opcode;
-	enum weft_reason reason; /* WEFT_OK with WEFT_SUCCESS, else why */
+	enum weft_reason
+		reason; /* WEFT_OK with WEFT_SUCCESS (but see WEFT_OP_RECV_ISCSI), else why */
 	uint32_t qp_number;
 	uint32_t src_qp_number;	  /* receive: who sent it */
 	uint32_t byte_count;	  /* receive and Read: payload bytes */
@@ -343,7 +359,8 @@ struct weft_completion {
 	 * together say who sent it.
 	 */
 	uint64_t src_ee_number;
-	uint64_t reserved[1]; /* zero */
+	uint32_t command_id;  /* iSCSI receive: of the command that it belongs to; 0: of none */
+	uint32_t reserved[1]; /* zero */
 };
 
 struct weft_cq_options {
@@ -386,6 +403,7 @@ enum weft_qp_service {
 	WEFT_UC,     /* connected, not acknowledged: Send and Write only */
 	WEFT_RD,     /* each request names its destination, acknowledged */
 	WEFT_UD,     /* each request names its destination, not acknowledged: Send only */
+	WEFT_ISCSI,  /* connected to an iSCSI target by TCP: <weft/iscsi_qp.h> */
 	WEFT_SERVICE_COUNT
 };
 
@@ -535,7 +553,8 @@ struct weft_send_wr {
 	 */
 	const struct weft_ah *ah;
 	uint32_t remote_q_key;
-	uint64_t reserved[4]; /* zero */
+	struct weft_iscsi_pdu *iscsi; /* ISCSI_COMMAND, ISCSI_CONTROL */
+	uint64_t reserved[3];	      /* zero */
 };
 
 struct weft_recv_wr {

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <weft/reason.h>
+#include "base/reason_rows.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
-struct reason_row {
-	const char *name;
-	const char *requirement;
-	int error;
-	const char *text;
-};
-
-static const struct reason_row rows[WEFT_REASON_COUNT] = {
+static const struct reason_row rows[REASON_ISCSI_FIRST] = {
 	[WEFT_OK] = { "ok", "-", 0, "Nothing was refused." },
 
 	[WEFT_R_NULL_ARGUMENT] = { "null_argument", "QP-03", EINVAL,
@@ -634,111 +627,6 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				 "Some of the memory was unmapped, moved, protected or cut off since "
 				 "it was registered: deregister memory before, and register what is "
 				 "there now." },
-
-	[WEFT_R_ISCSI_SHORT] = { "iscsi_short", "-", EBADMSG,
-				 "The bytes end inside the header of an iSCSI PDU." },
-	[WEFT_R_ISCSI_OPCODE] = { "iscsi_opcode", "-", EOPNOTSUPP,
-				  "An iSCSI PDU has an opcode that is unknown, or that belongs "
-				  "to a vendor." },
-	[WEFT_R_ISCSI_DIRECTION] = { "iscsi_direction", "-", EPROTO,
-				     "An initiator sent an iSCSI PDU that only targets send, or "
-				     "a target one that only initiators send." },
-	[WEFT_R_ISCSI_AHS] = { "iscsi_ahs", "-", EPROTO,
-			       "The additional header segments of an iSCSI PDU are of an "
-			       "unknown kind or a wrong length, or stand where there are none, "
-			       "or a bidirectional command lacks its own." },
-	[WEFT_R_ISCSI_DATA_LENGTH] = { "iscsi_data_length", "-", EPROTO,
-				       "An iSCSI PDU has a data segment though its kind has "
-				       "none, or one too short for what it must hold." },
-	[WEFT_R_ISCSI_DATA_LIMIT] = { "iscsi_data_limit", "-", EMSGSIZE,
-				      "The data segment of an iSCSI PDU is longer than the "
-				      "MaxRecvDataSegmentLength that its receiver declared." },
-	[WEFT_R_ISCSI_FLAGS] = { "iscsi_flags", "-", EPROTO,
-				 "The flags of an iSCSI PDU contradict each other or its kind." },
-	[WEFT_R_ISCSI_CODE] = { "iscsi_code", "-", EPROTO,
-				"A field of an iSCSI PDU (attribute, function, response, "
-				"reason, type, event or status class) holds a reserved code." },
-	[WEFT_R_ISCSI_TAG] = { "iscsi_tag", "-", EPROTO,
-			       "A task tag, a transfer tag or the TSIH of an iSCSI PDU has the "
-			       "reserved value where it must not, or another where it must." },
-	[WEFT_R_ISCSI_RANGE] = { "iscsi_range", "-", EPROTO,
-				 "Offset and length of an iSCSI PDU go beyond what a command "
-				 "can transfer, or a length or run is 0 or not where it must "
-				 "be." },
-	[WEFT_R_ISCSI_STAGE] = { "iscsi_stage", "-", EPROTO,
-				 "A login names a stage that there is not, or a stage that "
-				 "cannot follow the current one." },
-	[WEFT_R_ISCSI_HEADER_DIGEST] = { "iscsi_header_digest", "-", EBADMSG,
-					 "The header of an iSCSI PDU does not fit its digest: "
-					 "bytes changed on the way." },
-	[WEFT_R_ISCSI_DATA_DIGEST] = { "iscsi_data_digest", "-", EBADMSG,
-				       "The data segment of an iSCSI PDU does not fit its "
-				       "digest: bytes changed on the way." },
-	[WEFT_R_ISER_SHORT] = { "iser_short", "-", EBADMSG,
-				"A message, or the private data of its connection, is shorter "
-				"than an iSER header." },
-	[WEFT_R_ISER_OPCODE] = { "iser_opcode", "-", EOPNOTSUPP,
-				 "An iSER header is of an unknown kind." },
-	[WEFT_R_ISER_VERSION] = { "iser_version", "-", EPROTO,
-				  "The versions in an iSER Hello or HelloReply contradict each "
-				  "other." },
-
-	[WEFT_R_ISCSI_TEXT] = { "iscsi_text", "-", EPROTO,
-				"A Login or Text PDU carries no list of key=value pairs that each end with a zero byte." },
-	[WEFT_R_ISCSI_KEY] = { "iscsi_key", "-", EPROTO,
-			       "The name of a key is empty, longer than 63 characters, or has characters that RFC 7143 section 6.1 does not allow." },
-	[WEFT_R_ISCSI_VALUE] = { "iscsi_value", "-", EPROTO,
-				 "The value of a key is not of the kind or in the range that RFC 7143 section 13 gives it." },
-	[WEFT_R_ISCSI_NAME] = { "iscsi_name", "-", EINVAL,
-				"An iSCSI name is not of the form iqn.YYYY-MM.DOMAIN[:TEXT], eui.HEX or naa.HEX, or is longer than 223 bytes." },
-	[WEFT_R_ISCSI_TEXT_LONG] = { "iscsi_text_long", "-", EMSGSIZE,
-				     "The peer sent more text in one negotiation than this end takes." },
-	[WEFT_R_ISCSI_KEY_AGAIN] = { "iscsi_key_again", "-", EPROTO,
-				     "A key was declared or negotiated a second time in one login, which RFC 7143 section 6.3 forbids." },
-	[WEFT_R_ISCSI_KEY_SENDER] = { "iscsi_key_sender", "-", EPROTO,
-				      "A key came from the side that must not send it." },
-	[WEFT_R_ISCSI_KEY_STAGE] = { "iscsi_key_stage", "-", EPROTO,
-				     "A key came in a stage of the login where it must not be sent." },
-	[WEFT_R_ISCSI_ANSWER] = { "iscsi_answer", "-", EPROTO,
-				  "The peer answered a key with a value that the offer does not allow." },
-	[WEFT_R_ISCSI_NO_ANSWER] = { "iscsi_no_answer", "-", EPROTO,
-				     "The peer left the stage without an answer to a key that was offered." },
-	[WEFT_R_ISCSI_UNACCEPTABLE] = { "iscsi_unacceptable", "-", EPROTO,
-					"The outcome of a key is one that this end does not allow; allow it, or set the peer to the same." },
-	[WEFT_R_ISCSI_ENDLESS] = { "iscsi_endless", "-", EPROTO,
-				   "The login took more exchanges than this end allows." },
-	[WEFT_R_ISCSI_LOGIN_FIELD] = { "iscsi_login_field", "-", EPROTO,
-				       "A field of a Login PDU has a value that RFC 7143 section 11.12 forbids, or differs from that of the PDUs before." },
-	[WEFT_R_ISCSI_LOGIN_STAGE] = { "iscsi_login_stage", "-", EPROTO,
-				       "A Login PDU names a stage, or a move between stages, that the login is not at." },
-	[WEFT_R_ISCSI_LOGIN_VERSION] = { "iscsi_login_version", "-", EPROTONOSUPPORT,
-					 "The peer does not speak version 0 of iSCSI, which is the only one." },
-	[WEFT_R_ISCSI_LOGIN_MISSING] = { "iscsi_login_missing", "-", EPROTO,
-					 "The first Login request lacks InitiatorName, or TargetName in a normal session." },
-	[WEFT_R_ISCSI_SESSION] = { "iscsi_session", "-", ENOENT,
-				   "The session that a new connection asks to join does not exist, or is not that initiator's." },
-	[WEFT_R_ISCSI_REFUSED] = { "iscsi_refused", "-", ECONNREFUSED,
-				   "The target refused the login; its status says why." },
-	[WEFT_R_ISCSI_MOVED] = { "iscsi_moved", "-", EREMOTE,
-				 "The target redirects the login to another address." },
-	[WEFT_R_ISCSI_DENIED] = { "iscsi_denied", "-", EACCES,
-				  "This target does not serve the initiator, or does not have what it asked for." },
-	[WEFT_R_ISCSI_PORTAL_GROUP] = { "iscsi_portal_group", "-", EPROTO,
-					"The target's portal group tag is missing, or is not the expected one." },
-	[WEFT_R_ISCSI_AUTH_METHOD] = { "iscsi_auth_method", "-", EACCES,
-				       "The two ends have no authentication method in common, or the peer left out one that is required." },
-	[WEFT_R_ISCSI_CHAP_ORDER] = { "iscsi_chap_order", "-", EPROTO,
-				      "A key of CHAP is missing, out of order, or not of its form." },
-	[WEFT_R_ISCSI_CHAP_ALGORITHM] = { "iscsi_chap_algorithm", "-", EPROTONOSUPPORT,
-					  "The peer offers or chose no CHAP algorithm that this end allows." },
-	[WEFT_R_ISCSI_CHAP_SECRET] = { "iscsi_chap_secret", "-", EINVAL,
-				       "A CHAP secret has fewer than 12 bytes (96 bits) or more than 255." },
-	[WEFT_R_ISCSI_CHAP_SAME_SECRET] = { "iscsi_chap_same_secret", "-", EINVAL,
-					    "The same CHAP secret is set for both directions, which lets a peer reflect challenges." },
-	[WEFT_R_ISCSI_CHAP_REFLECTED] = { "iscsi_chap_reflected", "-", EACCES,
-					  "The peer sent back the challenge that it was sent." },
-	[WEFT_R_ISCSI_CHAP_FAILED] = { "iscsi_chap_failed", "-", EACCES,
-				       "The CHAP name is unknown, or the response does not prove its secret." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };
@@ -747,7 +635,8 @@ static const struct reason_row *reason_row(enum weft_reason reason)
 {
 	if ((unsigned int)reason >= WEFT_REASON_COUNT)
 		return &unknown;
-	return &rows[reason];
+	return reason < WEFT_R_ISCSI_SHORT ? &rows[reason]
+					   : &reason_iscsi_rows[reason - REASON_ISCSI_FIRST];
 }
 
 const char *weft_reason_name(enum weft_reason reason)
@@ -773,7 +662,7 @@ int weft_reason_errno(enum weft_reason reason)
 bool weft_reason_find(const char *name, enum weft_reason *reason)
 {
 	for (unsigned int i = 0; name && i < WEFT_REASON_COUNT; i++) {
-		if (strcmp(rows[i].name, name) == 0) {
+		if (strcmp(reason_row((enum weft_reason)i)->name, name) == 0) {
 			*reason = (enum weft_reason)i;
 			return true;
 		}

@@ -52,6 +52,9 @@ enum trace_kind {
 	TRACE_NAK_SENT,	      /* a = PSN, b = syndrome */
 	TRACE_NAK_TAKEN,      /* the same */
 	TRACE_TIMEOUT,	      /* a = PSN: the peer did not acknowledge it in time */
+	/* iscsi: who = QP number */
+	TRACE_ISCSI_STATE,	/* a = from, b = to: of its stream */
+	TRACE_RESPONSE_DROPPED, /* a = task tag, reason: a SCSI Response */
 	TRACE_KINDS,
 	/* The simulator's own kinds start here. */
 	TRACE_SIM = 64

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,31 @@ static _Atomic uint32_t forks;
 static _Atomic uint32_t waiters;
 
 /*
+ * bell->writes. One write is owed for each event, and made by a thread that need not hold the
+ * bell's lock: by one at a time. Who takes the last event forgives what is owed, and empties the
+ * descriptor. tests/unit/compat/bell_model_test.c goes through all histories.
+ */
+enum {
+	WRITES_RUNNING = 1, /* a thread writes now */
+	WRITES_SEEN = 2,    /* the descriptor is readable */
+	WRITES_OWED = 4	    /* and its multiples: how many */
+};
+
+/* In a child of fork() the descriptor is its parent's, and so were the threads that write. */
+static bool is_parents(const struct bell *b)
+{
+	return b->forks != atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+/* Bells to which this thread has added events since bells_defer(). */
+enum { DEFERRED_MAX = 8 };
+static _Thread_local struct {
+	bool is_on;
+	uint32_t count;
+	struct bell *bells[DEFERRED_MAX];
+} deferred;
+
+/*
  * The eventfd count is above 0 while an event waits, and never full, so neither read() nor write()
  * blocks. Both are cancellation points, and a thread cancelled here would leave its locks held, the
  * engine's among them.
@@ -26,8 +52,6 @@ static void set_readable(const struct bell *b, bool is_readable)
 	uint64_t count = 1;
 	int cancel;
 
-	if (b->forks != atomic_load_explicit(&forks, memory_order_relaxed))
-		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (is_readable)
 		(void)!write(b->fd, &count, sizeof(count));
@@ -46,7 +70,85 @@ int bell_init(struct bell *b)
 
 void bell_fini(struct bell *b)
 {
+	while (atomic_load(&b->ringers) > 0 && !is_parents(b))
+		sched_yield();
 	close(b->fd);
+}
+
+/* Bound: the writes that are owed. While another thread writes, it makes this thread's, too. */
+static void write_owed(struct bell *b)
+{
+	uint32_t seen = atomic_load(&b->writes);
+
+	while (seen >= WRITES_OWED && !(seen & WRITES_RUNNING) && !is_parents(b)) {
+		uint32_t running = (seen - WRITES_OWED) | WRITES_RUNNING;
+
+		if (!atomic_compare_exchange_weak(&b->writes, &seen, running))
+			continue;
+		set_readable(b, true);
+		/* Only this thread changes the two bits. */
+		running = running & WRITES_SEEN ? WRITES_RUNNING : WRITES_RUNNING - WRITES_SEEN;
+		seen = atomic_fetch_sub(&b->writes, running) - running;
+	}
+}
+
+/* The bell's lock is held. */
+static void forgive_owed(struct bell *b)
+{
+	uint32_t seen = atomic_load(&b->writes);
+
+	if (is_parents(b))
+		return;
+	/* Bound: the write() of another thread, which does not block. */
+	while ((seen & WRITES_RUNNING) || !atomic_compare_exchange_weak(&b->writes, &seen, 0)) {
+		if (seen & WRITES_RUNNING)
+			sched_yield();
+		seen = atomic_load(&b->writes);
+	}
+	if (seen & WRITES_SEEN)
+		set_readable(b, false);
+}
+
+/*
+ * Threads in bell_wait() first: if one takes the event at once, nothing need be written. The lock
+ * is perhaps not held.
+ */
+static void ring(struct bell *b)
+{
+	if (atomic_load(&waiters) > 0)
+		(void)syscall(SYS_futex, &b->rings, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	write_owed(b);
+}
+
+/* False: the bell has to ring now. */
+static bool defer(struct bell *b)
+{
+	for (uint32_t i = 0; i < deferred.count; i++) {
+		if (deferred.bells[i] == b)
+			return true;
+	}
+	if (!deferred.is_on || deferred.count == DEFERRED_MAX)
+		return false;
+	atomic_fetch_add(&b->ringers, 1);
+	deferred.bells[deferred.count++] = b;
+	return true;
+}
+
+void bells_defer(void)
+{
+	deferred.is_on = true;
+}
+
+void bells_ring(void)
+{
+	deferred.is_on = false;
+	/* Bound: DEFERRED_MAX. */
+	while (deferred.count > 0) {
+		struct bell *b = deferred.bells[--deferred.count];
+
+		ring(b);
+		atomic_fetch_sub(&b->ringers, 1); /* it may be gone from here on */
+	}
 }
 
 void bell_add(struct bell *b, struct list *link)
@@ -54,10 +156,10 @@ void bell_add(struct bell *b, struct list *link)
 	if (!list_is_linked(link))
 		list_add_tail(&b->waiting, link);
 	/* Each time: a program with EPOLLET takes one event per edge, as with the kernel. */
-	set_readable(b, true);
+	atomic_fetch_add(&b->writes, WRITES_OWED);
 	atomic_fetch_add(&b->rings, 1);
-	if (atomic_load(&waiters) > 0)
-		(void)syscall(SYS_futex, &b->rings, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	if (!defer(b))
+		ring(b);
 }
 
 void bell_remove(struct bell *b, struct list *link)
@@ -66,7 +168,7 @@ void bell_remove(struct bell *b, struct list *link)
 		return;
 	list_remove(link);
 	if (list_is_empty(&b->waiting))
-		set_readable(b, false);
+		forgive_owed(b);
 }
 
 static void leave(void *unused)

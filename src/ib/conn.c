@@ -210,6 +210,8 @@ enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struc
 {
 	struct ib_conn *c;
 
+	if (qp->service == WEFT_ISCSI) /* it has a target, by TCP */
+		return WEFT_R_WR_SERVICE;
 	if (qp->adapter != port->adapter || !config_is_good(k) ||
 	    (qp->service != WEFT_RD && !path_is_good(&k->path)))
 		return WEFT_R_BAD_ARGUMENT;

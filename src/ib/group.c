@@ -23,7 +23,7 @@ struct member {
 
 static bool is_group(const struct ib_group *g, bool is_ipv6, const uint8_t *address)
 {
-	return g->is_ipv6 == is_ipv6 && memcmp(g->address, address, is_ipv6 ? 16 : 4) == 0;
+	return g->is_ipv6 == is_ipv6 && inet_is_same_address(is_ipv6, g->address, address);
 }
 
 static struct member *member_at(const struct list *at)

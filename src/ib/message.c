@@ -81,6 +81,7 @@ static struct verdict open_receive(struct ib_conn *c)
 	if (r != WEFT_OK)
 		return fail_receive(c, WEFT_ERR_LOCAL_ACCESS, r);
 	recv = c->resp.qp->recv;
+	c->resp.in.recv_checked = c->port->adapter->mem.changes;
 	c->resp.in.room = 0;
 	for (uint32_t i = 0; i < recv->sge_count; i++)
 		c->resp.in.room += recv->sges[i].length;
@@ -146,6 +147,7 @@ static struct verdict check_write(struct ib_conn *c, const struct iba_packet *p,
 			r = WEFT_R_TAG_SPENT;
 		if (r != WEFT_OK)
 			return refused_access(c, r, m->va, m->r_key);
+		m->write_checked = c->port->adapter->mem.changes;
 	}
 	/* IBA 9.7.4.1.6: the packets together are just as long as the first one said. */
 	end = (uint64_t)m->bytes + p->payload_bytes;
@@ -190,6 +192,19 @@ enum weft_reason place_list(struct weft_qp *qp, struct stretch *part, const uint
 	return WEFT_OK;
 }
 
+/* The same in memory that was checked for the message, if it has not changed since. */
+static bool place_known(const struct ib_conn *c, const struct iba_packet *p,
+			const struct weft_sge *all, uint32_t checked)
+{
+	const struct weft_sge part = { .addr = all->addr + c->resp.in.bytes,
+				       .length = p->payload_bytes,
+				       .tag = all->tag };
+	struct mem_span span;
+
+	return mem_known_span(&c->port->adapter->mem, checked, &part, &span) &&
+	       mem_span_write(&span, p->payload);
+}
+
 /* VMM-09: nothing has changed but that the page was asked for. */
 static const struct verdict absent = { .reason = WEFT_R_SPACE_UNMAPPED, .is_absent = true };
 
@@ -199,6 +214,8 @@ static struct verdict place_send(struct ib_conn *c, const struct iba_packet *p)
 	struct stretch part = all;
 	enum weft_reason r;
 
+	if (all.count == 1 && !c->is_ee && place_known(c, p, all.sges, c->resp.in.recv_checked))
+		return good;
 	part.offset = c->resp.in.bytes;
 	part.length = p->payload_bytes;
 	part.can_wait = conn_can_wait(c);
@@ -211,10 +228,15 @@ static struct verdict place_send(struct ib_conn *c, const struct iba_packet *p)
 static struct verdict place_write(struct ib_conn *c, const struct iba_packet *p)
 {
 	const struct message *m = &c->resp.in;
+	const struct weft_sge all = { .addr = m->va, .length = m->length, .tag = m->r_key };
 	const uint8_t *bytes = p->payload;
 	struct mem_grant grant;
-	enum weft_reason r = write_access(c, m->bytes, p->payload_bytes, false, &grant);
+	enum weft_reason r;
 
+	if ((c->resp.qp->remote_rights & WEFT_REMOTE_WRITE) &&
+	    place_known(c, p, &all, m->write_checked))
+		return good;
+	r = write_access(c, m->bytes, p->payload_bytes, false, &grant);
 	if (r == WEFT_R_SPACE_UNMAPPED && conn_can_wait(c) && mem_grant_will_come(&grant))
 		return absent;
 	if (r != WEFT_OK)

@@ -10,6 +10,8 @@ struct message {
 	uint32_t bytes;	       /* received so far */
 	struct recv_wqe *recv; /* RD Send: its receive, between its packets */
 	uint64_t room;	       /* Send: of its receive */
+	/* The memory of the receive was checked, and that of the Write: see mem_known_span(). */
+	uint32_t recv_checked, write_checked;
 	/* Write. */
 	uint64_t va;
 	uint32_t r_key, length;

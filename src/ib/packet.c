@@ -95,6 +95,17 @@ static bool hold(struct ib_conn *c, struct load *load)
 	return !load->copy || copy_out(load, true);
 }
 
+bool load_copy(struct load *load, const struct mem_span *span)
+{
+	load_begin(load, span->length);
+	if (!load->copy || !mem_span_read(span, load->copy))
+		return false;
+	load->spans[0] = (struct mem_span){ .bytes = load->copy, .length = span->length };
+	load->count = 1;
+	load->is_copied = true;
+	return true;
+}
+
 static uint64_t span_bytes(const struct mem_span *spans, uint32_t count)
 {
 	uint64_t bytes = 0;
@@ -274,36 +285,49 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 
 /* ---- The packet ----------------------------------------------------------------------------- */
 
-/*
- * What is copied leaves as it was copied: its ICRC is that of the copy, as the memory may change
- * meanwhile, by right where a peer reads what its owner writes.
- */
-static uint32_t add_payload(struct ib_out *out, const struct load *load, uint32_t *crc)
+/* Payload that lies elsewhere than behind the headers; then the trailer. */
+static void add_pieces(struct ib_port *port, const struct load *load, uint8_t pad, uint32_t crc,
+		       struct ib_out *out)
 {
+	uint8_t *end = own_bytes(out) + out->spans.length;
+
 	for (uint32_t i = 0; i < load->count; i++) {
 		uint8_t *bytes = load->spans[i].bytes;
 		size_t length = (size_t)load->spans[i].length;
 
 		if (out->has_icrc)
-			*crc = crc32_add(*crc, bytes, length);
+			crc = crc32_add(crc, bytes, length);
 		CHECK(span_list_add(&out->spans, bytes, length));
 	}
-	return load->is_copied && !load->is_bounced ? load->bytes : 0;
+	port->bounced += load->is_bounced;
+	out->is_last = load->is_bounced && port->bounced % IB_BOUNCES == 0;
+	CHECK(span_list_add(&out->spans, end, iba_trailer_encode(crc, pad, end)));
 }
 
-void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
-		  const struct load *load, struct ib_out *out)
+/* The CRC register behind the headers. */
+static uint32_t icrc_begin(const struct ib_path *path, uint16_t ipv4_id, uint32_t packet_bytes,
+			   const uint8_t *headers, uint32_t header_bytes)
 {
 	const struct iba_icrc_ip ip = {
 		.is_ipv6 = path->is_ipv6,
 		.from = &path->from,
 		.to = &path->to,
-		.ipv4_id = out->ipv4_id,
+		.ipv4_id = ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
+
+	return iba_icrc_add_packet(iba_icrc_begin(&ip, packet_bytes), headers, header_bytes);
+}
+
+/*
+ * What is copied leaves as it was copied: its ICRC is that of the copy, as the memory may change
+ * meanwhile, by right where a peer reads what its owner writes.
+ */
+void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
+		  const struct load *load, struct ib_out *out)
+{
 	uint32_t bytes = load ? load->bytes : 0, at, crc = 0;
 	uint8_t *own = own_bytes(out);
-	bool is_kept;
 
 	p->is_migrated = true;
 	p->pad = iba_pad(bytes);
@@ -311,21 +335,23 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	out->path = path;
 	out->ecn = IB_ECN_NOT;
 	out->has_icrc = path->near_number == 0 || port->has_near_icrc;
-	out->spans.count = 0;
-	out->spans.length = 0;
+	out->is_last = false;
 	at = iba_encode(p, own);
-	CHECK(span_list_add(&out->spans, own, at));
-	if (out->has_icrc) {
-		crc = iba_icrc_begin(&ip, iba_packet_bytes(p->opcode, bytes));
-		crc = iba_icrc_add_packet(crc, own, at);
-	}
-	if (bytes > 0)
-		at += add_payload(out, load, &crc);
-	is_kept = bytes > 0 && load->is_bounced;
-	port->bounced += is_kept;
-	out->is_last = is_kept && port->bounced % IB_BOUNCES == 0;
-	CHECK(span_list_add(&out->spans, own + at, iba_trailer_encode(crc, p->pad, own + at)));
+	if (out->has_icrc)
+		crc = icrc_begin(path, out->ipv4_id, iba_packet_bytes(p->opcode, bytes), own, at);
+	out->spans.count = 1;
+	out->spans.spans[0].bytes = own;
 	port->counts.payload_out += bytes;
+	if (bytes > 0 && (!load->is_copied || load->is_bounced)) {
+		out->spans.spans[0].length = out->spans.length = at;
+		add_pieces(port, load, p->pad, crc, out);
+		return;
+	}
+	if (out->has_icrc && bytes > 0)
+		crc = crc32_add(crc, own + at, bytes);
+	at += bytes;
+	at += iba_trailer_encode(crc, p->pad, own + at);
+	out->spans.spans[0].length = out->spans.length = at;
 }
 
 void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,

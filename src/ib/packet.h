@@ -21,6 +21,9 @@ struct load {
 void load_init(struct load *load, uint8_t *room, bool is_snapshot);
 void load_init_in(struct load *load, struct ib_out *out, uint8_t opcode);
 
+/* Copies memory to where the payload is to be. False: it is not to be copied, or is missing. */
+bool load_copy(struct load *load, const struct mem_span *span);
+
 /* Builds a packet for a path, which must live as long as *out. load: its payload, or NULL. */
 void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
 		  const struct load *load, struct ib_out *out);

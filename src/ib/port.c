@@ -240,8 +240,6 @@ static bool is_of_service(const struct ib_conn *c, uint8_t opcode)
 static enum weft_reason check_address(const struct ib_conn *c, const struct iba_packet *p,
 				      const struct ib_in *in)
 {
-	size_t bytes = in->is_ipv6 ? 16 : 4;
-
 	if (!is_of_service(c, p->opcode))
 		return WEFT_R_IB_SERVICE;
 	if (!iba_pkey_match(p->p_key, c->p_key))
@@ -249,8 +247,8 @@ static enum weft_reason check_address(const struct ib_conn *c, const struct iba_
 	if (c->service == WEFT_UD)
 		return WEFT_OK;
 	if (in->is_ipv6 != c->path.is_ipv6 ||
-	    memcmp(in->from.address, c->path.to.address, bytes) != 0 ||
-	    memcmp(in->to.address, c->path.from.address, bytes) != 0)
+	    !inet_is_same_address(in->is_ipv6, in->from.address, c->path.to.address) ||
+	    !inet_is_same_address(in->is_ipv6, in->to.address, c->path.from.address))
 		return WEFT_R_IB_SOURCE;
 	return WEFT_OK;
 }

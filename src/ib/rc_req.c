@@ -58,6 +58,8 @@ enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
 		.count = count,
 		.slot = send_queue_index(&c->req.qp->sq, wqe),
 	};
+	if (!c->is_ee)
+		wqe->source_checked = c->port->adapter->mem.changes;
 	q->ssn = iba_psn_add(q->ssn, 1);
 	q->psn_next = iba_psn_add(q->psn_next, count);
 	conn_ready(c);
@@ -81,20 +83,40 @@ bool ib_block_find(const struct ib_conn *c, uint32_t psn, struct ib_block *block
 	return true;
 }
 
+/* Of a source in one piece, which has not changed since it was checked: without another check. */
+static bool payload_known(const struct ib_conn *c, const struct sent *s, uint32_t i, uint32_t bytes,
+			  struct load *load)
+{
+	struct send_wqe *wqe = rc_req_wqe(c, s);
+	const struct weft_sge *all = wqe_segments(wqe);
+	const struct weft_sge part = { .addr = all->addr + (uint64_t)i * c->path.mtu_bytes,
+				       .length = bytes,
+				       .tag = all->tag };
+	struct mem_span span;
+
+	return wqe->sge_count == 1 && bytes > 0 && !c->is_ee &&
+	       mem_known_span(&c->port->adapter->mem, wqe->source_checked, &part, &span) &&
+	       load_copy(load, &span);
+}
+
 /*
  * The payload of a packet, or of a run. Of one that goes again only its number counts: the blocks
  * tell where its data is (SEND-13), and the memory what it is now (SEND-09).
  */
-static enum weft_reason payload_of(struct ib_conn *c, struct send_wqe *wqe,
+static enum weft_reason payload_of(struct ib_conn *c, const struct sent *s,
 				   const struct iba_packet *p, uint32_t i, struct load *load)
 {
+	struct send_wqe *wqe = rc_req_wqe(c, s);
 	uint32_t bytes = request_bytes(c, wqe, i);
 	struct ib_block block;
 
+	if (p->run > 0)
+		bytes = i == 0 ? wqe->length : (1 + p->run) * c->path.mtu_bytes;
+	if (payload_known(c, s, i, bytes, load))
+		return WEFT_OK;
 	if (p->run > 0) {
 		CHECK(request_block(c, wqe, i, &block));
-		return request_gather(
-			c, &block, i == 0 ? wqe->length : (1 + p->run) * c->path.mtu_bytes, load);
+		return request_gather(c, &block, bytes, load);
 	}
 	if (!iba_psn_is_before(p->psn, c->req.psn_sent) || request_is_inline(wqe) || bytes == 0)
 		return request_payload(c, wqe, i, load);
@@ -401,7 +423,7 @@ static bool fill_next(struct ib_conn *c, struct ib_out *out)
 	load.count = load.bytes = 0;
 	request_packet(c, wqe, i, &p);
 	load_init_in(&load, out, p.opcode);
-	if (payload_of(c, wqe, &p, i, &load) != WEFT_OK)
+	if (payload_of(c, rc_req_at(q, n), &p, i, &load) != WEFT_OK)
 		return false;
 	q->is_filling = true;
 	q->fill_psn = iba_psn_add(q->fill_psn, 1);
@@ -428,7 +450,7 @@ static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, s
 	if (!wqe_is_read(wqe)) {
 		request_packet(c, wqe, i, p);
 		load_init_in(load, out, p->opcode);
-		return payload_of(c, wqe, p, i, load);
+		return payload_of(c, s, p, i, load);
 	}
 	if (wqe->opcode == WEFT_OP_READ)
 		read_packet(c, wqe, i, p);
@@ -530,13 +552,13 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		p.run = run_of(c, s, wqe, out);
 		request_packet(c, wqe, i, &p);
 		load_init_in(&load, out, p.opcode);
-		r = payload_of(c, wqe, &p, i, &load);
+		r = payload_of(c, s, &p, i, &load);
 		if (r == WEFT_R_SPACE_UNMAPPED && p.run > 0) {
 			/* There may never be as many pages at a time. */
 			p.run = 0;
 			request_packet(c, wqe, i, &p);
 			load_init_in(&load, out, p.opcode);
-			r = payload_of(c, wqe, &p, i, &load);
+			r = payload_of(c, s, &p, i, &load);
 		}
 		if (r != WEFT_OK) {
 			if (c->is_ee || !request_waits(c, wqe, r))

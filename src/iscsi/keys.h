@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "iscsi/text.h"
+#include "wire/iscsi.h"
 
 /*
  * In the order in which they are offered, and the first two taken, as others depend on them:
@@ -60,9 +61,6 @@ enum iscsi_key {
 	ISCSI_KEY_COUNT
 };
 
-/* The stages as Login PDUs number them. */
-enum iscsi_stage { ISCSI_SECURITY = 0, ISCSI_OPERATIONAL = 1, ISCSI_FULL_FEATURE = 3 };
-
 /* How the outcome comes from what both ends want. */
 enum iscsi_result {
 	ISCSI_RESULT_AND,
@@ -90,9 +88,9 @@ enum {
 	ISCSI_BY_TARGET = 2,
 	ISCSI_BY_BOTH = 3,
 	/* Stages, 1 << enum iscsi_stage. */
-	ISCSI_IN_SECURITY = 1 << ISCSI_SECURITY,
-	ISCSI_IN_OPERATIONAL = 1 << ISCSI_OPERATIONAL,
-	ISCSI_IN_FULL_FEATURE = 1 << ISCSI_FULL_FEATURE,
+	ISCSI_IN_SECURITY = 1 << ISCSI_STAGE_SECURITY,
+	ISCSI_IN_OPERATIONAL = 1 << ISCSI_STAGE_OPERATIONAL,
+	ISCSI_IN_FULL_FEATURE = 1 << ISCSI_STAGE_FULL_FEATURE,
 	ISCSI_IN_LOGIN = ISCSI_IN_SECURITY | ISCSI_IN_OPERATIONAL,
 	ISCSI_IN_ALL = ISCSI_IN_LOGIN | ISCSI_IN_FULL_FEATURE,
 	/* Rules. */

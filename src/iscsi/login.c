@@ -148,7 +148,7 @@ static void text_done(struct iscsi_login *l)
 
 	if (is_leaving)
 		l->stage = l->next_stage;
-	if (is_leaving && l->stage == ISCSI_FULL_FEATURE)
+	if (is_leaving && l->stage == ISCSI_STAGE_FULL_FEATURE)
 		login_move(l, ISCSI_LOGIN_STATE_ESTABLISHED);
 	else
 		login_move(l, ISCSI_LOGIN_STATE_WAITING);
@@ -174,7 +174,7 @@ bool iscsi_login_say(struct iscsi_login *l, struct iscsi_login_pdu *pdu)
 	pdu->is_transit = is_last && l->is_transit;
 	pdu->next_stage = pdu->is_transit ? l->next_stage : 0;
 	/* RFC 7143 section 11.13.3: only the last response names a new session. */
-	if (l->is_target && !(pdu->is_transit && l->next_stage == ISCSI_FULL_FEATURE))
+	if (l->is_target && !(pdu->is_transit && l->next_stage == ISCSI_STAGE_FULL_FEATURE))
 		pdu->tsih = l->peer.tsih;
 	l->out_sent += pdu->length;
 	if (l->is_target)
@@ -314,4 +314,9 @@ const struct iscsi_params *iscsi_login_params(const struct iscsi_login *l)
 uint16_t iscsi_login_tsih(const struct iscsi_login *l)
 {
 	return l->tsih;
+}
+
+struct iscsi_negotiation *iscsi_login_keys(struct iscsi_login *l)
+{
+	return &l->keys;
 }

@@ -15,8 +15,6 @@
  *
  * A target that refuses says so in one more PDU; the final event comes after that. At the end of
  * every login, whatever came of it, iscsi_login_fini() wipes the secrets.
- *
- * The callers are the sessions of target and initiator, to come; until then only tests call it.
  */
 #pragma once
 
@@ -235,3 +233,6 @@ struct word iscsi_login_address(const struct iscsi_login *l);
 /* After ISCSI_LOGIN_ESTABLISHED. */
 const struct iscsi_params *iscsi_login_params(const struct iscsi_login *l);
 uint16_t iscsi_login_tsih(const struct iscsi_login *l);
+
+/* After ISCSI_LOGIN_ESTABLISHED: for negotiations in the full feature phase. */
+struct iscsi_negotiation *iscsi_login_keys(struct iscsi_login *l);

@@ -42,8 +42,8 @@ enum weft_reason iscsi_login_init_initiator(struct iscsi_login *l,
 		.state = ISCSI_LOGIN_STATE_SENDING,
 		.deadline_ns = deadline_after(now_ns, limits->timeout_ns),
 		.in = { .room = limits->in },
-		.stage = request->chap ? ISCSI_SECURITY : ISCSI_OPERATIONAL,
-		.next_stage = request->chap ? ISCSI_OPERATIONAL : ISCSI_FULL_FEATURE,
+		.stage = request->chap ? ISCSI_STAGE_SECURITY : ISCSI_STAGE_OPERATIONAL,
+		.next_stage = request->chap ? ISCSI_STAGE_OPERATIONAL : ISCSI_STAGE_FULL_FEATURE,
 		.itt = request->itt,
 		.cmd_sn = request->cmd_sn,
 		.tsih = request->tsih,
@@ -91,7 +91,7 @@ static void take_status(struct iscsi_login *l, const struct iscsi_login_pdu *pdu
 
 enum weft_reason login_initiator_check(struct iscsi_login *l, const struct iscsi_login_pdu *pdu)
 {
-	bool is_end = pdu->is_transit && pdu->next_stage == ISCSI_FULL_FEATURE;
+	bool is_end = pdu->is_transit && pdu->next_stage == ISCSI_STAGE_FULL_FEATURE;
 
 	if (pdu->status != ISCSI_STATUS_SUCCESS) {
 		take_status(l, pdu);
@@ -161,7 +161,7 @@ static enum weft_reason authenticate(struct iscsi_login *l, struct wr *w)
 /* Whether this request asks to leave the stage: all that this end needs in it is said. */
 static bool wants_transit(const struct iscsi_login *l)
 {
-	return l->stage == ISCSI_OPERATIONAL || l->auth == ISCSI_AUTH_DONE ||
+	return l->stage == ISCSI_STAGE_OPERATIONAL || l->auth == ISCSI_AUTH_DONE ||
 	       l->chap.state == CHAP_STATE_AWAITING_PROOF;
 }
 
@@ -170,23 +170,23 @@ static bool enter_next(struct iscsi_login *l)
 {
 	enum weft_reason reason = WEFT_OK;
 
-	if (l->stage == ISCSI_SECURITY && l->auth != ISCSI_AUTH_DONE) {
+	if (l->stage == ISCSI_STAGE_SECURITY && l->auth != ISCSI_AUTH_DONE) {
 		login_fail(l, WEFT_R_ISCSI_AUTH_METHOD);
 		return false;
 	}
 	l->stage = l->next_stage;
-	if (l->stage == ISCSI_FULL_FEATURE)
+	if (l->stage == ISCSI_STAGE_FULL_FEATURE)
 		reason = iscsi_negotiation_finish(&l->keys);
 	if (reason != WEFT_OK) {
 		login_fail(l, reason);
 		return false;
 	}
 	iscsi_negotiation_begin(&l->keys, (enum iscsi_stage)l->stage);
-	if (l->stage == ISCSI_FULL_FEATURE) {
+	if (l->stage == ISCSI_STAGE_FULL_FEATURE) {
 		login_move(l, ISCSI_LOGIN_STATE_ESTABLISHED);
 		return false;
 	}
-	l->next_stage = ISCSI_FULL_FEATURE;
+	l->next_stage = ISCSI_STAGE_FULL_FEATURE;
 	return true;
 }
 
@@ -198,7 +198,7 @@ void login_initiator_read(struct iscsi_login *l, const struct iscsi_login_pdu *p
 
 	if (reason == WEFT_OK)
 		reason = check_portal_group(l);
-	if (reason == WEFT_OK && l->stage == ISCSI_SECURITY)
+	if (reason == WEFT_OK && l->stage == ISCSI_STAGE_SECURITY)
 		reason = authenticate(l, &w);
 	l->has_begun = true;
 	if (reason != WEFT_OK) {

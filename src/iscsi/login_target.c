@@ -24,8 +24,8 @@ void iscsi_login_init_target(struct iscsi_login *l, const struct iscsi_login_lim
 /* RFC 7143 section 11.12.3: from security to either other stage, and from there only on. */
 static bool can_transit(uint8_t stage, uint8_t next)
 {
-	return (stage == ISCSI_SECURITY && next == ISCSI_OPERATIONAL) ||
-	       (stage != ISCSI_FULL_FEATURE && next == ISCSI_FULL_FEATURE);
+	return (stage == ISCSI_STAGE_SECURITY && next == ISCSI_STAGE_OPERATIONAL) ||
+	       (stage != ISCSI_STAGE_FULL_FEATURE && next == ISCSI_STAGE_FULL_FEATURE);
 }
 
 static enum weft_reason check_first(struct iscsi_login *l, const struct iscsi_login_pdu *pdu)
@@ -40,7 +40,7 @@ static enum weft_reason check_first(struct iscsi_login *l, const struct iscsi_lo
 	memcpy(l->peer.isid, pdu->isid, ISCSI_ISID_BYTES);
 	if (pdu->version > 0)
 		return WEFT_R_ISCSI_LOGIN_VERSION;
-	if (pdu->stage != ISCSI_SECURITY && pdu->stage != ISCSI_OPERATIONAL)
+	if (pdu->stage != ISCSI_STAGE_SECURITY && pdu->stage != ISCSI_STAGE_OPERATIONAL)
 		return WEFT_R_ISCSI_LOGIN_STAGE;
 	return WEFT_OK;
 }
@@ -135,16 +135,16 @@ static void answer(struct iscsi_login *l)
 	/* An offer of an earlier response is answered now, or never. */
 	if (reason == WEFT_OK && l->asks_transit && !iscsi_negotiation_is_settled(&l->keys))
 		reason = WEFT_R_ISCSI_NO_ANSWER;
-	if (reason == WEFT_OK && l->stage == ISCSI_SECURITY)
+	if (reason == WEFT_OK && l->stage == ISCSI_STAGE_SECURITY)
 		reason = authenticate(l, &w);
 	if (reason != WEFT_OK) {
 		login_fail(l, reason);
 		return;
 	}
 	iscsi_negotiation_offer(&l->keys, &w);
-	is_ready = l->stage == ISCSI_SECURITY ? l->auth == ISCSI_AUTH_DONE
-					      : iscsi_negotiation_is_settled(&l->keys);
-	if (l->asks_transit && is_ready && l->next_stage == ISCSI_FULL_FEATURE) {
+	is_ready = l->stage == ISCSI_STAGE_SECURITY ? l->auth == ISCSI_AUTH_DONE
+						    : iscsi_negotiation_is_settled(&l->keys);
+	if (l->asks_transit && is_ready && l->next_stage == ISCSI_STAGE_FULL_FEATURE) {
 		reason = iscsi_negotiation_finish(&l->keys);
 		l->tsih = l->decision.tsih;
 	}
@@ -249,7 +249,7 @@ void iscsi_login_decide(struct iscsi_login *l, const struct iscsi_login_decision
 		reason = chap_init(&l->chap, decision->chap, l->limits.random);
 	/* An initiator that passes over the security stage proves nothing. */
 	if (reason == WEFT_OK && decision->chap && !decision->allows_none &&
-	    l->stage != ISCSI_SECURITY)
+	    l->stage != ISCSI_STAGE_SECURITY)
 		reason = WEFT_R_ISCSI_AUTH_METHOD;
 	if (reason != WEFT_OK) {
 		login_fail(l, reason);

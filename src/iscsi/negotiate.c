@@ -24,7 +24,7 @@ void iscsi_negotiation_init(struct iscsi_negotiation *n,
 void iscsi_negotiation_begin(struct iscsi_negotiation *n, enum iscsi_stage stage)
 {
 	n->stage = stage;
-	if (stage == ISCSI_FULL_FEATURE)
+	if (stage == ISCSI_STAGE_FULL_FEATURE)
 		n->seen = n->said = n->answered = n->required = 0;
 }
 
@@ -184,7 +184,7 @@ static enum weft_reason take_offer(struct iscsi_negotiation *n, const struct isc
 	if (!(row->senders & sender))
 		return WEFT_R_ISCSI_KEY_SENDER;
 	/* In the full feature phase what was agreed upon stays; the rest of the text counts. */
-	if (!is_here && (n->stage != ISCSI_FULL_FEATURE || !is_answered(row)))
+	if (!is_here && (n->stage != ISCSI_STAGE_FULL_FEATURE || !is_answered(row)))
 		return WEFT_R_ISCSI_KEY_STAGE;
 	if (n->seen & bit_of(row) && !(row->rules & ISCSI_REPEATS))
 		return WEFT_R_ISCSI_KEY_AGAIN;
@@ -283,7 +283,7 @@ static bool is_due(const struct iscsi_negotiation *n, const struct iscsi_key_row
 	if (!iscsi_key_has_value(row) || !(row->senders & self) || !(row->stages >> n->stage & 1))
 		return false;
 	/* Operational keys wait for their stage, those of all stages too. */
-	if (n->stage != ISCSI_OPERATIONAL || n->said & bit_of(row))
+	if (n->stage != ISCSI_STAGE_OPERATIONAL || n->said & bit_of(row))
 		return false;
 	if (is_answered(row) && n->seen & bit_of(row))
 		return false;

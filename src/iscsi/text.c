@@ -375,6 +375,36 @@ static bool is_hex_name(const struct iscsi_name *n)
 	return true;
 }
 
+/* RFC 3454 tables C.1.2 to C.9: spaces, controls, what is private, is none, or turns the text. */
+static bool is_prohibited(uint32_t point)
+{
+	static const uint32_t ranges[][2] = {
+		{ 0x0080, 0x00a0 },    { 0x0340, 0x0341 },   { 0x06dd, 0x06dd },
+		{ 0x070f, 0x070f },    { 0x1680, 0x1680 },   { 0x180e, 0x180e },
+		{ 0x2000, 0x200f },    { 0x2028, 0x202f },   { 0x205f, 0x2063 },
+		{ 0x206a, 0x206f },    { 0x2ff0, 0x2ffb },   { 0x3000, 0x3000 },
+		{ 0xe000, 0xf8ff },    { 0xfdd0, 0xfdef },   { 0xfeff, 0xfeff },
+		{ 0xfff9, 0xffff },    { 0x1d173, 0x1d17a }, { 0xe0001, 0xe007f },
+		{ 0xf0000, 0x10ffff },
+	};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		if (point >= ranges[i][0] && point <= ranges[i][1])
+			return true;
+	}
+	return (point & 0xfffe) == 0xfffe;
+}
+
+/* Of a character of two bytes or more, which utf8_bytes() found good. */
+static uint32_t code_point(const char *at, uint32_t bytes)
+{
+	uint32_t point = (uint8_t)at[0] & (0xffU >> (bytes + 1));
+
+	for (uint32_t i = 1; i < bytes; i++)
+		point = point << 6 | ((uint8_t)at[i] & 0x3f);
+	return point;
+}
+
 /* Copies a character in its small form. False: RFC 3722 prohibits it. */
 static bool name_add(struct iscsi_name *n, struct word from, uint32_t bytes)
 {
@@ -386,6 +416,8 @@ static bool name_add(struct iscsi_name *n, struct word from, uint32_t bytes)
 		n->text[n->length++] = is_capital(c) ? (char)(c - 'A' + 'a') : c;
 		return true;
 	}
+	if (is_prohibited(code_point(from.at, bytes)))
+		return false;
 	memcpy(n->text + n->length, from.at, bytes);
 	n->length = (uint8_t)(n->length + bytes);
 	return true;

@@ -20,6 +20,9 @@ static const struct {
 	[MEM_REMOTE_WRITE] = { true, WEFT_REMOTE_WRITE, WEFT_R_RIGHT_REMOTE_WRITE },
 	[MEM_REMOTE_ATOMIC] = { true, WEFT_REMOTE_ATOMIC, WEFT_R_RIGHT_REMOTE_ATOMIC },
 	[MEM_BIND] = { false, WEFT_BIND, WEFT_R_BIND_DISABLED },
+	[MEM_DATA_IN] = { true, WEFT_REMOTE_WRITE, WEFT_R_ISCSI_ENTRY_RIGHT },
+	[MEM_R2T] = { true, WEFT_REMOTE_READ, WEFT_R_ISCSI_ENTRY_RIGHT },
+	[MEM_RESPONSE] = { true, 0, WEFT_R_ISCSI_ENTRY_RIGHT },
 };
 
 _Static_assert(WEFT_REASON_COUNT <= UINT16_MAX, "a refusal fits its field");
@@ -60,11 +63,45 @@ static enum weft_reason check_range(const struct mem_entry *e, const struct mem_
 	return WEFT_OK;
 }
 
+static bool is_by_task_tag(const struct mem_access *a)
+{
+	return a->kind >= MEM_TASK_KINDS;
+}
+
+/* 05g: the command of the entry is this queue pair's, and goes the way of the message. */
+static bool is_of_command(const struct mem_entry *e, const struct mem_access *a)
+{
+	if (e->qp != a->qp)
+		return false;
+	return a->kind == MEM_RESPONSE ||
+	       e->way == (a->kind == MEM_DATA_IN ? MEM_WAY_IN : MEM_WAY_OUT);
+}
+
+/* ISCSI-05; ISCSI-01i has those of them that need no range and no direction. */
+static enum weft_reason check_command(const struct mem_entry *e, const struct mem_access *a)
+{
+	if (e->state != MEM_VALID)
+		return WEFT_R_ISCSI_ENTRY_INVALID;
+	if (e->type != MEM_ISCSI_REGION)
+		return WEFT_R_ISCSI_ENTRY_TYPE;
+	if (e->pd != a->pd)
+		return WEFT_R_ISCSI_ENTRY_PD;
+	if (e->instance != weft_tag_instance(a->tag))
+		return WEFT_R_ISCSI_ENTRY_INSTANCE;
+	if (a->addr > e->length || a->length > e->length - a->addr)
+		return WEFT_R_ISCSI_ENTRY_RANGE;
+	if (kinds[a->kind].right && !(e->rights & kinds[a->kind].right))
+		return (enum weft_reason)kinds[a->kind].refusal;
+	return is_of_command(e, a) ? WEFT_OK : WEFT_R_ISCSI_ENTRY_COMMAND;
+}
+
 static enum weft_reason check_entry(enum weft_policy policy, const struct mem_entry *e,
 				    const struct mem_access *a)
 {
 	enum weft_reason r;
 
+	if (is_by_task_tag(a))
+		return check_command(e, a);
 	if (e->state != MEM_VALID) {
 		bool is_spent = e->state == MEM_RESERVED && (e->touch & MEM_SPENT) &&
 				e->instance == weft_tag_instance(a->tag) && e->pd == a->pd;
@@ -90,7 +127,7 @@ static enum weft_reason check_entry(enum weft_policy policy, const struct mem_en
 
 static bool is_written(const struct mem_access *a)
 {
-	return a->kind != MEM_LOCAL_READ && a->kind != MEM_REMOTE_READ;
+	return a->kind != MEM_LOCAL_READ && a->kind != MEM_REMOTE_READ && a->kind != MEM_R2T;
 }
 
 /* What a range holds counts when it is used: binding a window to it uses nothing. */
@@ -162,19 +199,61 @@ static bool is_late(const struct mem_access *a, const struct mem_grant *g, enum 
 	return r == WEFT_R_SPACE_UNMAPPED && a->can_wait && mem_grant_will_come(g);
 }
 
+/* The index of its tag is none of the table's. */
+static enum weft_reason out_of_table(const struct mem_access *a)
+{
+	return is_by_task_tag(a) ? WEFT_R_ISCSI_ENTRY_INVALID : WEFT_R_TAG_INDEX;
+}
+
+/* MEM-12: addresses count from zero. */
+static struct mem_grant command_grant(const struct mem_entry *e, const struct mem_access *a)
+{
+	return (struct mem_grant){
+		.space = e->space,
+		.att = e->att,
+		.origin = e->origin + a->addr,
+		.length = a->length,
+	};
+}
+
+/* An entry that passed when the changes were these would pass now, but for the range. */
+static bool is_as_before(const struct mem_table *t, const struct mem_entry *e, uint32_t changes)
+{
+	return t->changes == changes && e->space->is_flat && !e->att && e->touch == 0 &&
+	       atomic_load_explicit(t->unmapped, memory_order_acquire) == 0;
+}
+
+bool mem_access_again(const struct mem_table *t, const struct mem_passed *passed,
+		      const struct mem_access *a, struct mem_grant *grant)
+{
+	const struct mem_entry *e = &t->entries[weft_tag_index(a->tag)];
+
+	if (a->tag != passed->tag || a->kind != passed->kind || a->tag == 0 ||
+	    !is_as_before(t, e, passed->changes) || check_range(e, a) != WEFT_OK)
+		return false;
+	*grant = (struct mem_grant){
+		.space = e->space,
+		.origin = e->origin + (a->addr - e->start),
+		.length = a->length,
+	};
+	return true;
+}
+
 enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *a,
 				  struct mem_grant *grant)
 {
 	uint32_t index = weft_tag_index(a->tag);
-	enum weft_reason r = WEFT_R_TAG_INDEX;
+	enum weft_reason r = out_of_table(a);
 
-	if (a->length == 0) {
+	if (a->length == 0 && !is_by_task_tag(a)) {
 		*grant = (struct mem_grant){ 0 };
 		return WEFT_OK;
 	}
 	if (index < t->tags_max)
 		r = check_entry(t->policy, &t->entries[index], a);
-	if (r == WEFT_OK) {
+	if (r == WEFT_OK && is_by_task_tag(a)) {
+		*grant = command_grant(&t->entries[index], a);
+	} else if (r == WEFT_OK) {
 		const struct mem_entry *e = &t->entries[index];
 
 		*grant = (struct mem_grant){
@@ -259,10 +338,10 @@ enum weft_reason mem_access_look(const struct mem_table *t, const struct mem_acc
 {
 	uint32_t index = weft_tag_index(a->tag);
 
-	if (a->length == 0)
+	if (a->length == 0 && !is_by_task_tag(a))
 		return WEFT_OK;
 	return index < t->tags_max ? check_entry(t->policy, &t->entries[index], a)
-				   : WEFT_R_TAG_INDEX;
+				   : out_of_table(a);
 }
 
 struct mem_grant mem_grant_of(const void *bytes, uint64_t length)
@@ -349,6 +428,20 @@ uint32_t mem_grant_spans(struct mem_grant *g, struct mem_span *spans, uint32_t m
 	g->origin += g->length;
 	g->length = 0;
 	return 1;
+}
+
+bool mem_known_span(const struct mem_table *t, uint32_t changes, const struct weft_sge *range,
+		    struct mem_span *span)
+{
+	const struct mem_entry *e = &t->entries[weft_tag_index(range->tag)];
+	uint64_t real;
+
+	if (!is_as_before(t, e, changes))
+		return false;
+	real = e->origin + (range->addr - e->start);
+	*span = (struct mem_span){ real, mem_space_byte(e->space, real), range->length,
+				   e->space->paging };
+	return true;
 }
 
 /* The vec's next span, or an empty one at its end. */

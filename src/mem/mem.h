@@ -41,9 +41,16 @@ enum {
 	MEM_REMOTE_RIGHTS = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC
 };
 
+/* Of an iSCSI command: which way its data goes. */
+enum mem_way {
+	MEM_WAY_NONE = 0, /* it has no data */
+	MEM_WAY_IN,	  /* device read: the target sends Data-In */
+	MEM_WAY_OUT	  /* device write: the target asks by R2T */
+};
+
 /* One entry of the region/window table: one cache line. */
 struct mem_entry {
-	uint64_t start, length; /* MEM-04a */
+	uint64_t start, length; /* MEM-04a; start of a command: its slot, as memory begins at 0 */
 	/*
 	 * Location of the first byte: with an ATT its offset from the start of page 0 (which
 	 * includes the first page's byte offset, AMB-06), else its address in the space. A window
@@ -55,8 +62,9 @@ struct mem_entry {
 	uint32_t pd;	 /* MEM-04b */
 	uint32_t qp;	 /* the only QP that may use it; 0: all of the PD */
 	union {
-		uint32_t region;  /* of a bound window: index of its region */
-		uint32_t windows; /* of a region: windows bound to it */
+		uint32_t region;     /* of a bound window: index of its region */
+		uint32_t windows;    /* of a region: windows bound to it */
+		uint32_t command_id; /* MEM-04j, with way */
 	};
 	uint32_t stored_sn;	/* MEM-04i */
 	uint8_t instance;	/* MEM-04c */
@@ -66,6 +74,7 @@ struct mem_entry {
 	union {
 		uint8_t promised; /* of a window: posted binds that have not ended keep it */
 		uint8_t is_own;	  /* of a region: its domain's own space translates it, no ATT */
+		uint8_t way;	  /* of a command: enum mem_way */
 	};
 };
 
@@ -108,6 +117,7 @@ struct mem_table {
 	const struct mem_publisher *publisher; /* NULL: entries are not published */
 	struct trace *trace;		       /* may be NULL */
 	uint64_t refused;
+	uint32_t changes; /* of valid entries, their ends too: see mem_known_span(); wraps */
 };
 
 /* 0, or -1 when memory is short. */
@@ -203,6 +213,36 @@ enum weft_reason mem_invalidate(struct mem_table *t, uint32_t pd, uint32_t qp, u
 enum weft_reason mem_invalidate_by_peer(struct mem_table *t, uint32_t pd, uint32_t qp,
 					uint32_t tag);
 
+/* ---- iSCSI commands (iscsi.c) --------------------------------------------------------------- */
+
+/* What an iSCSI command puts into its entry (ISCSI-03). */
+struct mem_command {
+	uint32_t qp;   /* its queue pair, the only one that may use it */
+	uint32_t slot; /* of the command in that queue pair: what the address field points to */
+	uint32_t id;   /* its Command ID */
+	enum mem_way way;
+	uint64_t length;
+	/* ISCSI-02. NULL: its memory is that of the elements of the request. */
+	const struct weft_page_list *pages;
+	uint64_t end_offset; /* of the last page; 0: all of it */
+};
+
+/* How much memory a page list of a command has. False: it is none. */
+bool mem_command_bytes(const struct weft_page_list *list, uint64_t end_offset, uint64_t *length);
+
+/*
+ * Implicit registration: makes an entry of type 10, addressed from zero (MEM-12). Its tag is never
+ * 0xffffffff. Refusals: WEFT_R_TABLE_FULL, WEFT_R_TRANSLATIONS_FULL, and those of page lists.
+ */
+enum weft_reason mem_command_register(struct mem_table *t, const struct mem_owner *owner,
+				      const struct mem_command *c, uint32_t *tag);
+
+/* Ends the entry, which must be there. */
+void mem_command_deregister(struct mem_table *t, uint32_t tag);
+
+/* The command's slot; of a tag that has passed the access check. */
+uint32_t mem_command_slot(const struct mem_table *t, uint32_t tag);
+
 /* ---- The access check (access.c) ------------------------------------------------------------ */
 
 enum mem_kind {
@@ -213,6 +253,11 @@ enum mem_kind {
 	MEM_REMOTE_WRITE,
 	MEM_REMOTE_ATOMIC,
 	MEM_BIND, /* a window is to be bound to this range */
+	/* By an Initiator Task Tag (ISCSI-05): from an offset on; also of 0 bytes. */
+	MEM_TASK_KINDS,
+	MEM_DATA_IN = MEM_TASK_KINDS, /* the target places data */
+	MEM_R2T,		      /* the target asks for data */
+	MEM_RESPONSE,		      /* the target ends the command; without a range */
 	MEM_KIND_COUNT
 };
 
@@ -305,9 +350,10 @@ bool mem_crc32c(const struct mem_paging *paging, uint32_t *crc, const uint8_t *b
 		size_t length);
 
 /*
- * Applies the checks of LOC-02, IWARP-06 and IWARP-09 in their order. An access of 0 bytes is
- * granted without a check of the tag, as it touches no memory. On WEFT_R_SPACE_UNMAPPED *grant
- * still describes the range, for the two calls below.
+ * Applies the checks of LOC-02, IWARP-06, IWARP-09 and ISCSI-05 in their order. An access of 0
+ * bytes is granted without a check of the tag, as it touches no memory, unless it is by a task tag.
+ * On WEFT_R_SPACE_UNMAPPED *grant still describes the range, for the two calls below. A grant by a
+ * task tag has no space if the memory is that of elements, which have checks of their own.
  */
 enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *access,
 				  struct mem_grant *grant);
@@ -324,11 +370,32 @@ enum weft_reason mem_access_retired(const struct mem_table *t, const struct mem_
 bool mem_grant_is_paging(const struct mem_grant *grant);
 bool mem_grant_will_come(const struct mem_grant *grant);
 
+/* An access that passed; kept by who asks for others like it. All 0: none. */
+struct mem_passed {
+	uint32_t tag, kind, changes; /* the table's, then */
+};
+
+/*
+ * The same check, for a range by the tag and of the kind of an access that passed, by the same
+ * queue pair with the same domain: only the range is checked, as nothing else has changed since.
+ * False: it needs the whole check.
+ */
+bool mem_access_again(const struct mem_table *t, const struct mem_passed *passed,
+		      const struct mem_access *access, struct mem_grant *grant);
+
 /* The same checks, except that the memory itself is not looked at. */
 enum weft_reason mem_access_look(const struct mem_table *t, const struct mem_access *access);
 
 /* Takes the next spans off the grant, at most max; 0 when all has been taken. */
 uint32_t mem_grant_spans(struct mem_grant *grant, struct mem_span *spans, uint32_t max);
+
+/*
+ * The same of a range, not empty, that passed the check when the table's `changes` were these. They
+ * are still the same, so it would pass again. False: it needs another check, as entries have
+ * changed, or its memory is not that of the process at all times.
+ */
+bool mem_known_span(const struct mem_table *t, uint32_t changes, const struct weft_sge *range,
+		    struct mem_span *span);
 
 /* A grant of memory of our own, such as inline data. */
 struct mem_grant mem_grant_of(const void *bytes, uint64_t length);

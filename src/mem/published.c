@@ -37,7 +37,9 @@ static struct mem_published *find_free(struct mem_published *entries, uint32_t i
 /* Memory of the process that a peer may read or write any number of times. */
 static bool is_public(const struct mem_entry *e)
 {
-	return e->state == MEM_VALID && e->space->is_flat && !e->att && e->touch == 0 &&
+	if (e->state != MEM_VALID || e->type == MEM_ISCSI_REGION)
+		return false;
+	return e->space->is_flat && !e->att && e->touch == 0 &&
 	       (e->rights & (WEFT_REMOTE_READ | WEFT_REMOTE_WRITE));
 }
 
@@ -60,6 +62,7 @@ void table_withdraw(struct mem_table *t, const struct mem_entry *e)
 {
 	const struct mem_published *found;
 
+	t->changes++;
 	if (!t->publisher)
 		return;
 	found = mem_published_find(t->publisher->entries, (uint32_t)(e - t->entries));
@@ -75,8 +78,10 @@ static void publish_all(struct mem_table *t)
 	uint32_t left = t->by_type[true][MEM_REGION] + t->by_type[true][MEM_WINDOW];
 
 	for (uint32_t i = 1; i < t->tags_max && left > 0; i++) {
-		if (t->entries[i].state == MEM_VALID) {
-			table_publish(t, &t->entries[i]);
+		const struct mem_entry *e = &t->entries[i];
+
+		if (e->state == MEM_VALID && e->type != MEM_ISCSI_REGION) {
+			table_publish(t, e);
 			left--;
 		}
 	}

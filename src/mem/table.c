@@ -136,6 +136,12 @@ void table_close(struct mem_table *t, struct mem_entry *e)
 	if (e->type == MEM_WINDOW) {
 		t->entries[e->region].windows--;
 		e->region = 0;
+	} else if (e->type == MEM_ISCSI_REGION) {
+		e->command_id = 0;
+		if (e->att) {
+			e->space->users--;
+			att_put(&t->atts, e->att);
+		}
 	} else {
 		CHECK(e->windows == 0);
 		if (t->begun[e - t->entries]) {

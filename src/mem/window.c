@@ -238,6 +238,8 @@ enum weft_reason mem_invalidate_check(const struct mem_table *t, uint32_t pd, ui
 		return WEFT_R_TAG_QP;
 	if (e->instance != weft_tag_instance(tag))
 		return WEFT_R_TAG_INSTANCE;
+	if (e->type == MEM_ISCSI_REGION)
+		return WEFT_R_TAG_TYPE;
 	if (e->type == MEM_REGION && !e->is_by_queue)
 		return WEFT_R_INVALIDATE_REGION;
 	if (e->type == MEM_REGION && e->windows > 0)

@@ -26,6 +26,7 @@ struct near_board {
 	uint64_t magic;
 	uint64_t token, token_addr; /* a number in the process, and where: to try to read it */
 	uint32_t policy;	    /* enum weft_policy */
+	int32_t thread_number;	    /* of the process, by which it is accessed */
 	_Atomic uint32_t is_shut;   /* all goes by packets: for a capture, or injected faults */
 	atomic_uint unmapped;	    /* see struct mem_peers */
 	struct near_grant grants[NEAR_GRANTS_MAX];
@@ -54,6 +55,6 @@ struct near_shown {
 struct near_seen {
 	const struct near_board *board; /* NULL: not seen */
 	struct near_marks *marks;
-	int pid;     /* its process */
+	int number;  /* of its process, or of a thread of it: the system's */
 	void *owner; /* the system's */
 };

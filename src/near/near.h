@@ -145,8 +145,9 @@ const struct ib_in *near_next(struct near *near);
 bool near_has_input(const struct near *near);
 
 /*
- * is_polled: near_next() is called all the time, so that senders need not wake us. Else they do,
- * from the next near_rest() on, which returns false if a packet is there already.
+ * is_polled: near_next() and near_has_room() are called all the time, so that others need not wake
+ * us. Else they do, from the next near_rest() on, which returns false if a packet, or the room that
+ * packets wait for, is there already.
  */
 void near_stand_by(struct near *near, bool is_polled);
 bool near_rest(struct near *near);

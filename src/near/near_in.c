@@ -249,6 +249,8 @@ bool near_rest(struct near *n)
 
 	if (n->is_forsaken)
 		return true;
+	if (near_has_input(n))
+		return false; /* before any mark, for which senders would wake us */
 	n->is_resting = true;
 	for (struct list *at = n->ins.next; at != &n->ins; at = at->next) {
 		struct near_in *i = CONTAINER_OF(at, struct near_in, listed);
@@ -257,5 +259,5 @@ bool near_rest(struct near *n)
 			is_empty &= ring_rest(&i->ring);
 		is_empty &= !i->has_ended;
 	}
-	return is_empty;
+	return near_await_room(n) && is_empty;
 }

@@ -253,7 +253,7 @@ static void packet_write(uint8_t *at, const struct ib_out *out)
 	}
 }
 
-/* NULL: there is none now, and the receiver will wake us. */
+/* NULL: there is none now. If we rest the receiver will wake us; else polls look for room. */
 static uint8_t *room_for(struct near_out *o, size_t bytes)
 {
 	uint8_t *room;
@@ -261,7 +261,7 @@ static uint8_t *room_for(struct near_out *o, size_t bytes)
 	if (o->adapter_id == 0 && !o->near->is_leaving)
 		return NULL;
 	room = ring_room(&o->ring, bytes);
-	if (room || ring_await_room(&o->ring, bytes))
+	if (room || !o->near->is_resting || ring_await_room(&o->ring, bytes))
 		return room;
 	return ring_room(&o->ring, bytes);
 }
@@ -408,6 +408,19 @@ bool near_has_room(struct near *n)
 			unblock(o);
 	}
 	return n->has_room_again;
+}
+
+bool near_await_room(struct near *n)
+{
+	bool is_full = true;
+
+	for (struct list *at = n->blocked.next; at != &n->blocked; at = at->next) {
+		struct near_out *o = CONTAINER_OF(at, struct near_out, blocked_link);
+
+		if (o->adapter_id != 0)
+			is_full &= ring_await_room(&o->ring, o->blocked_bytes);
+	}
+	return is_full;
 }
 
 void near_room_used(struct near *n)

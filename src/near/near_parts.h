@@ -93,6 +93,9 @@ void near_in_close(struct near_in *i);
 
 struct near_out *near_out_find(const struct near *n, uint32_t number);
 
+/* Receivers without room will wake us. False: one has room by now. */
+bool near_await_room(struct near *n);
+
 /* Lets others access memory of ours; no longer. */
 void near_direct_open(struct near *n);
 void near_direct_close(struct near *n);

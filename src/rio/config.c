@@ -1,49 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parses line by line. The copy of the text is cut into words in place, so a word's offset in its
- * line is its column. References between lines are checked at the end, so lines may come in any
- * order except that `role` is first.
+ * Parses a copy of the text line by line. References between lines are checked at the end, so lines
+ * may come in any order except that `role` is first.
  */
 #include "rio/config.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quantity.h"
+#include "base/config_lines.h"
 #include "store/plan.h"
 
-enum {
-	WORDS_MAX = 6, /* the keyword included */
-	PREFIX_MAX = 128,
-};
+enum { PREFIX_MAX = 128 };
 
 static const uint64_t memory_max = UINT64_C(1) << 40;
 static const uint64_t ms_ns = UINT64_C(1000000), second_ns = UINT64_C(1000000000);
 static const uint64_t hour_ns = UINT64_C(3600000000000), day_ns = UINT64_C(86400000000000);
 
-struct reader {
-	struct rio_config *config;
-	struct rio_complaint *complaint;
-	uint32_t said; /* keywords seen: 1 << index */
-	/* The current line. */
-	const char *begin;
-	uint32_t line;
-	char *words[WORDS_MAX + 1]; /* one more, to detect an excess word */
-	uint32_t count;
-};
-
-/* Reports an error at a word of the current line. */
-static bool complain(struct reader *r, const char *at, const char *why)
+static struct rio_config *config_of(const struct config_reader *r)
 {
-	*r->complaint = (struct rio_complaint){ r->line, (uint32_t)(at - r->begin) + 1, why };
-	return false;
-}
-
-/* Reports an error at another line. */
-static bool complain_line(struct reader *r, uint32_t line, const char *why)
-{
-	*r->complaint = (struct rio_complaint){ line, 1, why };
-	return false;
+	return r->of;
 }
 
 /* ---- Words ---------------------------------------------------------------------------------- */
@@ -52,104 +28,103 @@ static const char bad_name[] = "a name is 1 to 64 letters, digits, - _ and . and
 static const char bad_platform[] = "a platform identifier is two whole numbers from 1: 7.1";
 static const char bad_size[] = "a size is a whole number with k, M, G, T or P, or without";
 
-static struct word word_of(const char *text)
-{
-	return (struct word){ text, (uint32_t)strlen(text) };
-}
-
 /* ---- Lines ---------------------------------------------------------------------------------- */
 
-static bool read_role(struct reader *r)
+static bool read_role(struct config_reader *r)
 {
 	static const enum rio_role roles[] = { RIO_OWNER, RIO_IOUNIT, RIO_REQUESTER };
 
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
 		if (strcmp(r->words[1], rio_role_name(roles[i])) == 0) {
-			r->config->role = roles[i];
+			config_of(r)->role = roles[i];
 			return true;
 		}
 	}
-	return complain(r, r->words[1], "the roles are owner, iounit and requester");
+	return config_complain(r, r->words[1], "the roles are owner, iounit and requester");
 }
 
-static bool read_self(struct reader *r)
+static bool read_self(struct config_reader *r)
 {
-	return rio_platform_read(r->words[1], &r->config->self) ||
-	       complain(r, r->words[1], bad_platform);
+	return rio_platform_read(r->words[1], &config_of(r)->self) ||
+	       config_complain(r, r->words[1], bad_platform);
 }
 
-static bool read_key(struct reader *r)
+static bool read_key(struct config_reader *r)
 {
-	r->config->key = (struct rio_config_text){ r->words[1], r->line };
+	config_of(r)->key = (struct config_text){ r->words[1], r->line };
 	return true;
 }
 
-static bool read_listen(struct reader *r)
+static bool read_listen(struct config_reader *r)
 {
-	r->config->listen = (struct rio_config_text){ r->words[1], r->line };
+	config_of(r)->listen = (struct config_text){ r->words[1], r->line };
 	return true;
 }
 
-static bool read_log(struct reader *r)
+static bool read_log(struct config_reader *r)
 {
-	r->config->log = (struct rio_config_text){ r->words[1], r->line };
+	config_of(r)->log = (struct config_text){ r->words[1], r->line };
 	return true;
 }
 
-static bool read_timeout(struct reader *r)
+static bool read_timeout(struct config_reader *r)
 {
-	uint64_t *ns = &r->config->timeout_ns;
+	uint64_t *ns = &config_of(r)->timeout_ns;
 
-	return (quantity_time(word_of(r->words[1]), ns) && *ns >= ms_ns && *ns <= day_ns) ||
-	       complain(r, r->words[1],
-			"a timeout is a whole number with ms or s, from 1ms to 86400s");
+	return (quantity_time(config_word(r->words[1]), ns) && *ns >= ms_ns && *ns <= day_ns) ||
+	       config_complain(r, r->words[1],
+			       "a timeout is a whole number with ms or s, from 1ms to 86400s");
 }
 
-static bool read_spin(struct reader *r)
+static bool read_spin(struct config_reader *r)
 {
-	uint64_t *ns = &r->config->spin_ns;
+	uint64_t *ns = &config_of(r)->spin_ns;
 
-	return (quantity_time(word_of(r->words[1]), ns) && *ns <= second_ns) ||
-	       complain(r, r->words[1], "a time to spin is a whole number with us or ms, up to 1s");
+	return (quantity_time(config_word(r->words[1]), ns) && *ns <= second_ns) ||
+	       config_complain(r, r->words[1],
+			       "a time to spin is a whole number with us or ms, up to 1s");
 }
 
-static bool read_alive(struct reader *r)
+static bool read_alive(struct config_reader *r)
 {
-	uint64_t *ns = &r->config->alive_ns;
+	uint64_t *ns = &config_of(r)->alive_ns;
 
-	return (quantity_time(word_of(r->words[1]), ns) && *ns >= second_ns && *ns <= hour_ns) ||
-	       complain(r, r->words[1],
-			"a time of silence is a whole number with ms or s, from 1s to 3600s");
+	return (quantity_time(config_word(r->words[1]), ns) && *ns >= second_ns &&
+		*ns <= hour_ns) ||
+	       config_complain(
+		       r, r->words[1],
+		       "a time of silence is a whole number with ms or s, from 1s to 3600s");
 }
 
-static bool read_requests(struct reader *r)
+static bool read_requests(struct config_reader *r)
 {
 	uint64_t number;
 
-	if (!quantity_number(word_of(r->words[1]), &number) || number == 0 ||
+	if (!quantity_number(config_word(r->words[1]), &number) || number == 0 ||
 	    number > RIO_CONFIG_REQUESTS_MAX)
-		return complain(r, r->words[1], "there can be 1 to 1024 requests at a time");
-	r->config->requests_max = (uint32_t)number;
+		return config_complain(r, r->words[1], "there can be 1 to 1024 requests at a time");
+	config_of(r)->requests_max = (uint32_t)number;
 	return true;
 }
 
-static bool read_memory(struct reader *r)
+static bool read_memory(struct config_reader *r)
 {
-	uint64_t *bytes = &r->config->memory_bytes;
+	uint64_t *bytes = &config_of(r)->memory_bytes;
 
-	return (quantity_size(word_of(r->words[1]), bytes) && *bytes > 0 && *bytes <= memory_max) ||
-	       complain(r, r->words[1],
-			"memory is a whole number of bytes, with k, M or G, up to 1T");
+	return (quantity_size(config_word(r->words[1]), bytes) && *bytes > 0 &&
+		*bytes <= memory_max) ||
+	       config_complain(r, r->words[1],
+			       "memory is a whole number of bytes, with k, M or G, up to 1T");
 }
 
-static bool read_adapters(struct reader *r)
+static bool read_adapters(struct config_reader *r)
 {
 	uint64_t number;
 
-	if (!quantity_number(word_of(r->words[1]), &number) || number == 0 ||
+	if (!quantity_number(config_word(r->words[1]), &number) || number == 0 ||
 	    number > RIO_CONFIG_ADAPTERS_MAX)
-		return complain(r, r->words[1], "there can be 1 to 8 adapters");
-	r->config->adapters = (uint32_t)number;
+		return config_complain(r, r->words[1], "there can be 1 to 8 adapters");
+	config_of(r)->adapters = (uint32_t)number;
 	return true;
 }
 
@@ -162,27 +137,29 @@ static bool is_url(const char *text)
 	return scheme > 0 && text[scheme] != '\0' && text[scheme] != '/';
 }
 
-static bool read_etcd(struct reader *r)
+static bool read_etcd(struct config_reader *r)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 
 	if (!is_url(r->words[1]))
-		return complain(r, r->words[1], "etcd is at http://HOST:PORT or https://HOST:PORT");
-	c->etcd = (struct rio_config_text){ r->words[1], r->line };
+		return config_complain(r, r->words[1],
+				       "etcd is at http://HOST:PORT or https://HOST:PORT");
+	c->etcd = (struct config_text){ r->words[1], r->line };
 	if (r->count > 2) {
 		size_t length = strlen(r->words[2]);
 
 		if (length > PREFIX_MAX || r->words[2][0] != '/' || r->words[2][length - 1] != '/')
-			return complain(r, r->words[2],
-					"a prefix has / at both ends and at most 128 characters");
+			return config_complain(
+				r, r->words[2],
+				"a prefix has / at both ends and at most 128 characters");
 		c->etcd_prefix = r->words[2];
 	}
 	return true;
 }
 
-static bool read_etcd_ca(struct reader *r)
+static bool read_etcd_ca(struct config_reader *r)
 {
-	r->config->etcd_ca = (struct rio_config_text){ r->words[1], r->line };
+	config_of(r)->etcd_ca = (struct config_text){ r->words[1], r->line };
 	return true;
 }
 
@@ -208,31 +185,33 @@ static const char *find_twin(const struct rio_config *c, const char *name,
 	return NULL;
 }
 
-static bool read_peer(struct reader *r, enum rio_role role)
+static bool read_peer(struct config_reader *r, enum rio_role role)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 	struct rio_config_peer peer = { .name = r->words[1], .line = r->line };
 	struct rio_known known = { .role = role };
 	const char *why;
 
 	if (!rio_name_is_good(peer.name))
-		return complain(r, r->words[1], bad_name);
+		return config_complain(r, r->words[1], bad_name);
 	if (!rio_platform_read(r->words[2], &known.platform))
-		return complain(r, r->words[2], bad_platform);
+		return config_complain(r, r->words[2], bad_platform);
 	if (!rio_key_read(r->words[3], known.key))
-		return complain(r, r->words[3],
-				"a public key is 64 hexadecimal digits, as weft key shows them");
+		return config_complain(
+			r, r->words[3],
+			"a public key is 64 hexadecimal digits, as weft key shows them");
 	if (r->count > 4) {
 		if (!is_dialled(c->role, role))
-			return complain(r, r->words[4],
-					"it is not dialled from here, so it has no address");
+			return config_complain(r, r->words[4],
+					       "it is not dialled from here, so it has no address");
 		peer.address = r->words[4];
 	}
 	why = find_twin(c, peer.name, &known);
 	if (why)
-		return complain(r, r->words[0], why);
+		return config_complain(r, r->words[0], why);
 	if (c->peer_count == RIO_CONFIG_PEERS_MAX)
-		return complain(r, r->words[0], "there can be 256 owners, units and requesters");
+		return config_complain(r, r->words[0],
+				       "there can be 256 owners, units and requesters");
 	for (uint32_t i = 0; role == RIO_IOUNIT && i <= c->peer_count; i++)
 		peer.place += i == c->peer_count || c->known[i].role == RIO_IOUNIT;
 	c->known[c->peer_count] = known;
@@ -240,44 +219,44 @@ static bool read_peer(struct reader *r, enum rio_role role)
 	return true;
 }
 
-static bool read_owner(struct reader *r)
+static bool read_owner(struct config_reader *r)
 {
 	return read_peer(r, RIO_OWNER);
 }
 
-static bool read_iounit(struct reader *r)
+static bool read_iounit(struct config_reader *r)
 {
 	return read_peer(r, RIO_IOUNIT);
 }
 
-static bool read_requester(struct reader *r)
+static bool read_requester(struct config_reader *r)
 {
 	return read_peer(r, RIO_REQUESTER);
 }
 
-static bool read_device(struct reader *r)
+static bool read_device(struct config_reader *r)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 	struct store_complaint complaint;
 	struct store_plan plan;
 	struct rio_config_device *d = &c->devices[c->device_count];
 	uint64_t number;
 
-	if (!quantity_number(word_of(r->words[1]), &number) || number == 0 ||
+	if (!quantity_number(config_word(r->words[1]), &number) || number == 0 ||
 	    number > RIO_CONFIG_DEVICE_NUMBER_MAX)
-		return complain(r, r->words[1], "a device's number is 1 to 65535");
+		return config_complain(r, r->words[1], "a device's number is 1 to 65535");
 	if (!rio_name_is_good(r->words[2]))
-		return complain(r, r->words[2], bad_name);
+		return config_complain(r, r->words[2], bad_name);
 	for (uint32_t i = 0; i < c->device_count; i++) {
 		if (c->devices[i].number == number)
-			return complain(r, r->words[1], "this number is another device's");
+			return config_complain(r, r->words[1], "this number is another device's");
 		if (strcmp(c->devices[i].name, r->words[2]) == 0)
-			return complain(r, r->words[2], "this name is another device's");
+			return config_complain(r, r->words[2], "this name is another device's");
 	}
 	if (!store_plan_read(&plan, r->words[3], &complaint))
-		return complain(r, r->words[3] + complaint.at, complaint.why);
+		return config_complain(r, r->words[3] + complaint.at, complaint.why);
 	if (c->device_count == RIO_CONFIG_DEVICES_MAX)
-		return complain(r, r->words[0], "there can be 64 devices");
+		return config_complain(r, r->words[0], "there can be 64 devices");
 	*d = (struct rio_config_device){ .number = (uint32_t)number,
 					 .name = r->words[2],
 					 .text = r->words[3],
@@ -322,7 +301,7 @@ static bool read_operations(const char *text, uint32_t *operations)
 	}
 }
 
-static bool read_rule_device(struct reader *r, struct rio_config_rule *rule)
+static bool read_rule_device(struct config_reader *r, struct rio_config_rule *rule)
 {
 	static const char why[] = "a device of a rule is UNIT/DEVICE, UNIT/* or *";
 	char *text = r->words[3], *slash = memchr(text, '/', strlen(text));
@@ -331,68 +310,68 @@ static bool read_rule_device(struct reader *r, struct rio_config_rule *rule)
 	if (strcmp(text, "*") == 0)
 		return true;
 	if (!slash)
-		return complain(r, text, why);
+		return config_complain(r, text, why);
 	*slash = '\0';
 	rule->iounit_name = text;
 	if (strcmp(slash + 1, "*") != 0)
 		rule->device = slash + 1;
 	return (rio_name_is_good(text) && (!rule->device || rio_name_is_good(rule->device))) ||
-	       complain(r, text, why);
+	       config_complain(r, text, why);
 }
 
-static bool read_rule_range(struct reader *r, struct rio_config_rule *rule)
+static bool read_rule_range(struct config_reader *r, struct rio_config_rule *rule)
 {
 	if (r->count < 5)
 		return true;
 	if (r->count < 6)
-		return complain(r, r->words[4],
-				"a range is FIRST LENGTH, such as 1G 512M or 1G end");
-	if (!quantity_size(word_of(r->words[4]), &rule->first))
-		return complain(r, r->words[4], bad_size);
+		return config_complain(r, r->words[4],
+				       "a range is FIRST LENGTH, such as 1G 512M or 1G end");
+	if (!quantity_size(config_word(r->words[4]), &rule->first))
+		return config_complain(r, r->words[4], bad_size);
 	if (strcmp(r->words[5], "end") == 0)
 		return true;
-	if (!quantity_size(word_of(r->words[5]), &rule->length))
-		return complain(r, r->words[5], bad_size);
+	if (!quantity_size(config_word(r->words[5]), &rule->length))
+		return config_complain(r, r->words[5], bad_size);
 	if (rule->length == 0 || rule->first + rule->length < rule->first)
-		return complain(r, r->words[5], "there are no such bytes");
+		return config_complain(r, r->words[5], "there are no such bytes");
 	return true;
 }
 
-static bool read_allow(struct reader *r)
+static bool read_allow(struct config_reader *r)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 	struct rio_config_rule rule = { .requester_name = r->words[1], .line = r->line };
 
 	if (!read_operations(r->words[2], &rule.operations))
-		return complain(
+		return config_complain(
 			r, r->words[2],
 			"operations are read, write, flush, zeroes, discard, with commas, or all");
 	if (!read_rule_device(r, &rule) || !read_rule_range(r, &rule))
 		return false;
 	if (c->rule_count == RIO_CONFIG_RULES_MAX)
-		return complain(r, r->words[0], "there can be 1024 rules");
+		return config_complain(r, r->words[0], "there can be 1024 rules");
 	c->rules[c->rule_count++] = rule;
 	return true;
 }
 
-static bool read_share(struct reader *r)
+static bool read_share(struct config_reader *r)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 
 	if (c->share_count == RIO_CONFIG_SHARES_MAX)
-		return complain(r, r->words[0], "there can be 256 shares");
+		return config_complain(r, r->words[0], "there can be 256 shares");
 	c->shares[c->share_count++] = (struct rio_config_share){ .requester_name = r->words[1],
 								 .memory_name = r->words[2],
 								 .line = r->line };
 	return true;
 }
 
-static bool read_watch(struct reader *r)
+static bool read_watch(struct config_reader *r)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 
 	if (c->watcher_count == RIO_CONFIG_WATCHERS_MAX)
-		return complain(r, r->words[0], "256 can watch");
+		return config_complain(r, r->words[0], "256 can watch");
 	c->watchers[c->watcher_count++] = (struct rio_config_watcher){ .name = r->words[1],
 								       .line = r->line };
 	return true;
@@ -403,17 +382,7 @@ static bool read_watch(struct reader *r)
 enum { BY_OWNER = 1 << RIO_OWNER, BY_IOUNIT = 1 << RIO_IOUNIT, BY_REQUESTER = 1 << RIO_REQUESTER };
 enum { BY_ALL = BY_OWNER | BY_IOUNIT | BY_REQUESTER };
 
-struct keyword {
-	const char *name;
-	uint32_t roles; /* roles whose files may contain it */
-	uint32_t words_min, words_max;
-	bool is_once;
-	bool has_rest; /* the last word takes the rest of the line */
-	bool (*read)(struct reader *r);
-	const char *form;
-};
-
-static const struct keyword keywords[] = {
+static const struct config_keyword keywords[] = {
 	{ "role", BY_ALL, 2, 2, true, false, read_role, "a line is: role ROLE" },
 	{ "self", BY_ALL, 2, 2, true, false, read_self, "a line is: self PLATFORM" },
 	{ "key", BY_ALL, 2, 2, true, true, read_key, "a line is: key FILE" },
@@ -443,122 +412,16 @@ static const struct keyword keywords[] = {
 
 enum { KEYWORDS = sizeof(keywords) / sizeof(keywords[0]) };
 
-static bool is_blank(char c)
+/* The first line is the role; some lines are not for all roles. */
+static bool allows(struct config_reader *r, const struct config_keyword *k)
 {
-	return c == ' ' || c == '\t' || c == '\r';
-}
+	enum rio_role role = config_of(r)->role;
 
-/* A comment begins with # after a blank, but not within quotes: device texts may contain #. */
-static void cut_comment(char *line)
-{
-	bool is_quoted = false;
-
-	for (char *at = line; *at != '\0'; at++) {
-		if (*at == '"')
-			is_quoted = !is_quoted;
-		if (*at == '#' && !is_quoted && (at == line || is_blank(at[-1]))) {
-			*at = '\0';
-			return;
-		}
-	}
-}
-
-/* Takes the next word and NUL-terminates it; NULL: there is none. */
-static char *take_word(char **at, bool is_rest)
-{
-	char *word = *at, *end;
-
-	while (is_blank(*word))
-		word++;
-	if (*word == '\0')
-		return NULL;
-	end = word + strlen(word);
-	if (is_rest) {
-		while (is_blank(end[-1]))
-			end--;
-	} else {
-		for (end = word; *end != '\0' && !is_blank(*end); end++)
-			;
-	}
-	*at = *end == '\0' ? end : end + 1;
-	*end = '\0';
-	return word;
-}
-
-static const struct keyword *find_keyword(const char *name)
-{
-	for (int i = 0; i < KEYWORDS; i++) {
-		if (strcmp(keywords[i].name, name) == 0)
-			return &keywords[i];
-	}
-	return NULL;
-}
-
-static bool read_keyword(struct reader *r, const struct keyword *k, char *at)
-{
-	uint32_t bit = UINT32_C(1) << (k - keywords);
-
-	if (r->config->role == 0 && k->read != read_role)
-		return complain(r, r->words[0], "the first line is the role: role owner");
-	if (r->config->role != 0 && (k->roles & 1U << r->config->role) == 0)
-		return complain(r, r->words[0], "this is not for the file of this role");
-	if (k->is_once && (r->said & bit) != 0)
-		return complain(r, r->words[0], "this was said before, and can be said once");
-	r->said |= bit;
-	while (r->count <= k->words_max) {
-		char *word = take_word(&at, k->has_rest && r->count == k->words_max - 1);
-
-		if (!word)
-			break;
-		r->words[r->count++] = word;
-	}
-	if (r->count < k->words_min)
-		return complain(r, r->words[0], k->form);
-	if (r->count > k->words_max)
-		return complain(r, r->words[k->words_max], k->form);
-	return k->read(r);
-}
-
-static bool read_line(struct reader *r, char *line)
-{
-	const struct keyword *k;
-	char *at = line;
-
-	for (const char *c = line; *c != '\0'; c++) {
-		if (((unsigned char)*c < ' ' && !is_blank(*c)) || *c == 0x7f)
-			return complain(r, c, "this is a control character");
-	}
-	cut_comment(line);
-	r->words[0] = take_word(&at, false);
-	if (!r->words[0])
-		return true;
-	r->count = 1;
-	k = find_keyword(r->words[0]);
-	if (!k)
-		return complain(r, r->words[0], "there is no such keyword");
-	return read_keyword(r, k, at);
-}
-
-static bool read_lines(struct reader *r, size_t length)
-{
-	char *line = r->config->text, *end = line + length;
-
-	for (;;) {
-		char *feed = memchr(line, '\n', (size_t)(end - line));
-		char *stop = feed ? feed : end, *zero;
-
-		r->begin = line;
-		r->line++;
-		zero = memchr(line, '\0', (size_t)(stop - line));
-		if (zero)
-			return complain(r, zero, "this is a control character");
-		*stop = '\0';
-		if (!read_line(r, line))
-			return false;
-		if (!feed)
-			return true;
-		line = feed + 1;
-	}
+	if (role == 0 && k->read != read_role)
+		return config_complain(r, r->words[0], "the first line is the role: role owner");
+	if (role != 0 && (k->kinds & 1U << role) == 0)
+		return config_complain(r, r->words[0], "this is not for the file of this role");
+	return true;
 }
 
 /* ---- What lines say of each other ----------------------------------------------------------- */
@@ -578,9 +441,9 @@ static bool find_role(const struct rio_config *c, const char *name, enum rio_rol
 	return find_peer(c, name, index) && c->known[*index].role == role;
 }
 
-static bool resolve_rules(struct reader *r)
+static bool resolve_rules(struct config_reader *r)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 
 	for (uint32_t i = 0; i < c->rule_count; i++) {
 		struct rio_config_rule *rule = &c->rules[i];
@@ -588,25 +451,28 @@ static bool resolve_rules(struct reader *r)
 		if (strcmp(rule->requester_name, "any") == 0)
 			rule->requester = RIO_CONFIG_ANY;
 		else if (!find_role(c, rule->requester_name, RIO_REQUESTER, &rule->requester))
-			return complain_line(r, rule->line, "there is no requester of this name");
+			return config_complain_line(r, rule->line,
+						    "there is no requester of this name");
 		if (rule->iounit_name &&
 		    !find_role(c, rule->iounit_name, RIO_IOUNIT, &rule->iounit))
-			return complain_line(r, rule->line, "there is no iounit of this name");
+			return config_complain_line(r, rule->line,
+						    "there is no iounit of this name");
 	}
 	for (uint32_t i = 0; i < c->share_count; i++) {
 		struct rio_config_share *share = &c->shares[i];
 
 		if (!find_role(c, share->requester_name, RIO_REQUESTER, &share->requester))
-			return complain_line(r, share->line, "there is no requester of this name");
+			return config_complain_line(r, share->line,
+						    "there is no requester of this name");
 		if (!find_peer(c, share->memory_name, &share->memory))
-			return complain_line(r, share->line, "no peer has the second name");
+			return config_complain_line(r, share->line, "no peer has the second name");
 	}
 	return true;
 }
 
-static bool resolve_watchers(struct reader *r)
+static bool resolve_watchers(struct config_reader *r)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 
 	for (uint32_t i = 0; i < c->watcher_count; i++) {
 		struct rio_config_watcher *w = &c->watchers[i];
@@ -614,22 +480,24 @@ static bool resolve_watchers(struct reader *r)
 		w->requester = RIO_CONFIG_ANY;
 		if (strcmp(w->name, "any") != 0 &&
 		    !find_role(c, w->name, RIO_REQUESTER, &w->requester))
-			return complain_line(r, w->line, "there is no requester of this name");
+			return config_complain_line(r, w->line,
+						    "there is no requester of this name");
 	}
 	return true;
 }
 
-static bool check_peers(struct reader *r)
+static bool check_peers(struct config_reader *r)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 
 	for (uint32_t i = 0; i < c->peer_count; i++) {
 		if (platform_is_same(c->known[i].platform, c->self))
-			return complain_line(r, c->peers[i].line,
-					     "this platform identifier is that of self");
+			return config_complain_line(r, c->peers[i].line,
+						    "this platform identifier is that of self");
 		if (is_dialled(c->role, c->known[i].role) && !c->peers[i].address && !c->etcd.is)
-			return complain_line(r, c->peers[i].line,
-					     "it has no address, and there is no etcd to ask");
+			return config_complain_line(
+				r, c->peers[i].line,
+				"it has no address, and there is no etcd to ask");
 	}
 	return true;
 }
@@ -651,13 +519,13 @@ static struct role_defaults defaults_of(enum rio_role role)
 	}
 }
 
-static bool finish(struct reader *r)
+static bool finish(struct config_reader *r)
 {
-	struct rio_config *c = r->config;
+	struct rio_config *c = config_of(r);
 	struct role_defaults d = defaults_of(c->role);
 
 	if (c->role == 0)
-		return complain_line(r, r->line, "the first line is the role: role owner");
+		return config_complain_line(r, r->line, "the first line is the role: role owner");
 	if (platform_is_none(c->self))
 		c->self = d.self;
 	if (!c->key.is)
@@ -665,36 +533,42 @@ static bool finish(struct reader *r)
 	if (!c->listen.is)
 		c->listen.is = d.listen;
 	if (c->role != RIO_OWNER && c->peer_count == 0)
-		return complain_line(r, r->line, "a line is missing: owner NAME PLATFORM KEY");
+		return config_complain_line(r, r->line,
+					    "a line is missing: owner NAME PLATFORM KEY");
 	if (c->etcd_ca.is && (!c->etcd.is || strncmp(c->etcd.is, "https:", 6) != 0))
-		return complain_line(r, c->etcd_ca.line, "etcd-ca is for etcd at https://");
+		return config_complain_line(r, c->etcd_ca.line, "etcd-ca is for etcd at https://");
 	return check_peers(r) && resolve_rules(r) && resolve_watchers(r);
 }
 
 bool rio_config_read(const char *text, size_t length, struct rio_config **config,
-		     struct rio_complaint *complaint)
+		     struct config_complaint *complaint)
 {
-	struct reader r = { .complaint = complaint };
+	struct rio_config *c;
+	struct config_reader r = { .keywords = keywords,
+				   .keyword_count = KEYWORDS,
+				   .allows = allows,
+				   .complaint = complaint };
 
-	*complaint = (struct rio_complaint){ 1, 1, "there is no memory for it" };
-	if (length > RIO_CONFIG_BYTES_MAX) {
+	*complaint = (struct config_complaint){ 1, 1, "there is no memory for it" };
+	if (length > CONFIG_BYTES_MAX) {
 		complaint->why = "a file has at most 1 MiB";
 		return false;
 	}
-	r.config = calloc(1, sizeof(*r.config) + length + 1);
-	if (!r.config)
+	c = calloc(1, sizeof(*c) + length + 1);
+	if (!c)
 		return false;
 	if (length > 0)
-		memcpy(r.config->text, text, length);
-	r.config->timeout_ns = 30 * 1000 * ms_ns;
-	r.config->alive_ns = 10 * second_ns;
-	r.config->requests_max = 64;
-	r.config->etcd_prefix = "/weft/";
-	if (!read_lines(&r, length) || !finish(&r)) {
-		free(r.config);
+		memcpy(c->text, text, length);
+	c->timeout_ns = 30 * 1000 * ms_ns;
+	c->alive_ns = 10 * second_ns;
+	c->requests_max = 64;
+	c->etcd_prefix = "/weft/";
+	r.of = c;
+	if (!config_lines_read(&r, c->text, length) || !finish(&r)) {
+		free(c);
 		return false;
 	}
-	*config = r.config;
+	*config = c;
 	return true;
 }
 

@@ -7,12 +7,12 @@
  */
 #pragma once
 
+#include "base/config_lines.h"
 #include "rio/handshake.h"
 #include "rio/names.h"
 #include "rio/policy.h"
 
 enum {
-	RIO_CONFIG_BYTES_MAX = 1 << 20,
 	RIO_CONFIG_PEERS_MAX = 256,
 	RIO_CONFIG_DEVICES_MAX = 64, /* all fit into one message, however long their names */
 	RIO_CONFIG_RULES_MAX = RIO_POLICY_RULES_MAX,
@@ -24,12 +24,6 @@ enum {
 };
 
 #define RIO_CONFIG_ANY UINT32_MAX
-
-/* A text and its line number; line 0: the default, not in the file. */
-struct rio_config_text {
-	const char *is;
-	uint32_t line;
-};
 
 /* A peer; its identity has the same index in rio_config.known. */
 struct rio_config_peer {
@@ -75,18 +69,18 @@ struct rio_config_watcher {
 struct rio_config {
 	enum rio_role role;
 	struct platform self;
-	struct rio_config_text key;	/* path, relative to the file's folder */
-	struct rio_config_text listen;	/* address */
-	struct rio_config_text log;	/* path, relative to the file's folder; NULL: not given */
-	struct rio_config_text etcd;	/* URL; NULL: etcd is not used */
-	const char *etcd_prefix;	/* etcd key of an address: prefix + platform identifier */
-	struct rio_config_text etcd_ca; /* CA certificates: path as above; or NULL */
-	uint64_t timeout_ns;		/* for requests that give no timeout */
-	uint64_t spin_ns;		/* busy-polls this long before sleeping */
-	uint64_t alive_ns;		/* a peer that is silent this long counts as gone */
-	uint32_t requests_max;		/* outstanding at a time, per peer */
-	uint32_t adapters;		/* an I/O unit's, for data connections */
-	uint64_t memory_bytes;		/* an I/O unit's own, which lists may name */
+	struct config_text key;	    /* path, relative to the file's folder */
+	struct config_text listen;  /* address */
+	struct config_text log;	    /* path, relative to the file's folder; NULL: not given */
+	struct config_text etcd;    /* URL; NULL: etcd is not used */
+	const char *etcd_prefix;    /* etcd key of an address: prefix + platform identifier */
+	struct config_text etcd_ca; /* CA certificates: path as above; or NULL */
+	uint64_t timeout_ns;	    /* for requests that give no timeout */
+	uint64_t spin_ns;	    /* busy-polls this long before sleeping */
+	uint64_t alive_ns;	    /* a peer that is silent this long counts as gone */
+	uint32_t requests_max;	    /* outstanding at a time, per peer */
+	uint32_t adapters;	    /* an I/O unit's, for data connections */
+	uint64_t memory_bytes;	    /* an I/O unit's own, which lists may name */
 
 	struct rio_known known[RIO_CONFIG_PEERS_MAX]; /* for a struct rio_book */
 	struct rio_config_peer peers[RIO_CONFIG_PEERS_MAX];
@@ -102,13 +96,7 @@ struct rio_config {
 	char text[];
 };
 
-/* The first error in a file; line and column count from 1. */
-struct rio_complaint {
-	uint32_t line, column;
-	const char *why;
-};
-
 /* Copies the text. False: the file is bad, *complaint says why, and *config is not set. */
 bool rio_config_read(const char *text, size_t length, struct rio_config **config,
-		     struct rio_complaint *complaint);
+		     struct config_complaint *complaint);
 void rio_config_destroy(struct rio_config *c);

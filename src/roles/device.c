@@ -3,6 +3,7 @@
 #include "driver/sys/system_reason.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,6 +21,7 @@
 
 #include "driver/file/file_store.h"
 #include "driver/sys/clock.h"
+#include "roles/iscsi_store.h"
 #include "roles/rio_store.h"
 
 enum {
@@ -27,7 +29,8 @@ enum {
 	MEM_BLOCK_BYTES = 512,
 	NS_PER_MS = 1000000,
 	NS_PER_S = 1000000000,
-	WAIT_MS = 1000
+	WAIT_MS = 1000,
+	URL_MAX = 4096
 };
 
 struct device {
@@ -171,6 +174,43 @@ static enum weft_reason rio_make(struct device *d, uint32_t i, char why[RIO_STOR
 	return reason;
 }
 
+/* why: set if there is more to say than the reason. */
+static enum weft_reason iscsi_make(struct device *d, uint32_t i, char why[RIO_STORE_WHY])
+{
+	const struct store_node *n = &d->plan.nodes[i];
+	struct epoll_event event = { .events = EPOLLIN };
+	char url[URL_MAX], said[WEFT_ISCSI_WHY_MAX] = "";
+	const struct iscsi_store_config c = {
+		.url = url,
+		.options.retry_ns = n->wait_ns > 0 ? n->wait_ns : WEFT_ISCSI_NO_RETRY,
+		.is_readonly = n->is_readonly,
+	};
+	enum weft_reason reason;
+
+	if (n->path_length >= sizeof(url) - sizeof("iscsi:")) {
+		snprintf(why, RIO_STORE_WHY, "at character %u, %s: this URL is too long", n->at + 1,
+			 store_kind_name(n->kind));
+		return WEFT_R_STORE_OPEN;
+	}
+	snprintf(url, sizeof(url), "%s:%.*s", store_kind_name(n->kind), (int)n->path_length,
+		 n->path);
+	reason = iscsi_store_open(&c, &d->stores[i], said);
+	if (said[0])
+		snprintf(why, RIO_STORE_WHY, "at character %u, %s: %s", n->at + 1,
+			 store_kind_name(n->kind), said);
+	if (reason == WEFT_OK &&
+	    epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, iscsi_store_descriptor(d->stores[i]), &event) < 0)
+		reason = system_reason(errno);
+	return reason;
+}
+
+/* Does a device of this kind outlive the process? */
+static bool is_lasting_kind(enum store_kind kind)
+{
+	return kind == STORE_KIND_FILE || kind == STORE_KIND_RIO || kind == STORE_KIND_ISCSI ||
+	       kind == STORE_KIND_ISER;
+}
+
 /* Does it have a member, at any depth, that outlives the process? */
 static bool is_lasting(const struct device *d, uint32_t i)
 {
@@ -180,7 +220,7 @@ static bool is_lasting(const struct device *d, uint32_t i)
 
 		while (up != i && up != STORE_NO_NODE)
 			up = d->plan.nodes[up].parent;
-		if (up == i && (kind == STORE_KIND_FILE || kind == STORE_KIND_RIO))
+		if (up == i && is_lasting_kind(kind))
 			return true;
 	}
 	return false;
@@ -269,6 +309,9 @@ static enum weft_reason node_make(struct device *d, uint32_t i, int *error, char
 		return file_make(d, i, error);
 	case STORE_KIND_RIO:
 		return rio_make(d, i, why);
+	case STORE_KIND_ISCSI:
+	case STORE_KIND_ISER:
+		return iscsi_make(d, i, why);
 	case STORE_KIND_STRIPE:
 		return stripe_store_create(&joint, n->unit_bytes, &d->stores[i]);
 	case STORE_KIND_MIRROR:
@@ -454,4 +497,23 @@ enum weft_reason device_open(const char *text, struct device **out, struct devic
 	why->reason = WEFT_OK;
 	*out = d;
 	return WEFT_OK;
+}
+
+void device_event_text(const char *name, const struct store_event *e, char line[DEVICE_EVENT_TEXT])
+{
+	const char *why = weft_reason_text(e->reason), *more = e->error ? strerror(e->error) : "";
+	int n = snprintf(line, DEVICE_EVENT_TEXT, "device %s: member %u of its mirror ", name,
+			 e->member + 1);
+	size_t room = DEVICE_EVENT_TEXT - (size_t)n;
+
+	if (e->length > 0)
+		snprintf(line + n, room,
+			 "cannot be read at %" PRIu64 "+%" PRIu64
+			 ", so no other can have a copy of that: %s%s%s",
+			 e->offset, e->length, why, e->error ? " " : "", more);
+	else if (e->reason == WEFT_OK)
+		snprintf(line + n, room, "has all the data again");
+	else
+		snprintf(line + n, room, "is left out from now on: %s%s%s", why,
+			 e->error ? " " : "", more);
 }

@@ -38,3 +38,7 @@ const struct store *device_node(const struct device *d, uint32_t i);
  * returned NULL, and no longer than until store_due().
  */
 int device_descriptor(const struct device *d);
+
+/* For people: what has become of a member of a mirror. */
+enum { DEVICE_NAME_MAX = 256, DEVICE_EVENT_TEXT = 1024 };
+void device_event_text(const char *name, const struct store_event *e, char line[DEVICE_EVENT_TEXT]);

@@ -13,6 +13,7 @@
 
 #include "driver/sys/output.h"
 #include "rio/names.h"
+#include "roles/config_file.h"
 
 static const char first_line[] = "weft secret key 1\n";
 
@@ -111,22 +112,6 @@ bool key_file_make(const char *path, uint8_t key[RIO_KEY_BYTES], char why[KEY_FI
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static bool check_file(int fd, const char *path, char why[KEY_FILE_WHY])
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return refuse(why, "%s cannot be looked at: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return refuse(why, "%s is not a regular file, as a key file must be", path);
-	if (st.st_uid != geteuid() && st.st_uid != 0)
-		return refuse(why, "%s is another user's: chown %u %s", path,
-			      (unsigned int)geteuid(), path);
-	if ((st.st_mode & 077) != 0)
-		return refuse(why, "%s is open to other users: chmod 600 %s", path, path);
-	return true;
-}
-
 /* At most FILE_BYTES + 1: an extra byte shows that the file is too long. */
 static ssize_t read_all(int fd, char text[FILE_BYTES + 1])
 {
@@ -186,7 +171,8 @@ bool key_file_read(const char *path, struct rio_identity *self, char why[KEY_FIL
 		return refuse(why, "%s is not there; weft key new makes one", path);
 	if (fd < 0)
 		return refuse(why, "%s cannot be opened: %s", path, strerror(errno));
-	is_read = check_file(fd, path, why) && read_file(fd, path, self, why);
+	is_read = config_file_is_private(fd, path, why, KEY_FILE_WHY) &&
+		  read_file(fd, path, self, why);
 	close(fd);
 	return is_read;
 }

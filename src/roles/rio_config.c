@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/rio_config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sodium/utils.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "roles/config_file.h"
 #include "roles/key_file.h"
 
 __attribute__((format(printf, 2, 3))) static bool refuse(char why[RIO_HOST_WHY], const char *form,
@@ -26,76 +23,14 @@ __attribute__((format(printf, 2, 3))) static bool refuse(char why[RIO_HOST_WHY],
 
 /* ---- The file ------------------------------------------------------------------------------- */
 
-/* Reads the whole file, at most one byte more than is allowed. */
-static int read_all(int fd, char **text, size_t *length)
-{
-	char *bytes = malloc(RIO_CONFIG_BYTES_MAX + 1);
-	size_t have = 0;
-
-	if (!bytes)
-		return -ENOMEM;
-	while (have < RIO_CONFIG_BYTES_MAX + 1) {
-		ssize_t n = read(fd, bytes + have, RIO_CONFIG_BYTES_MAX + 1 - have);
-		int err = errno;
-
-		if (n < 0 && err == EINTR)
-			continue;
-		if (n < 0) {
-			free(bytes);
-			return -err;
-		}
-		if (n == 0)
-			break;
-		have += (size_t)n;
-	}
-	*text = bytes;
-	*length = have;
-	return 0;
-}
-
-/*
- * Writers of the file decide which peers are trusted, so it must belong to this user or root. A
- * pipe is trusted: the parent process passed it.
- */
-static bool check_file(int fd, const char *path, char why[RIO_HOST_WHY])
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return refuse(why, "%s: cannot be looked at: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return true;
-	if (st.st_uid != geteuid() && st.st_uid != 0)
-		return refuse(why, "%s: is another user's: chown %u %s", path,
-			      (unsigned int)geteuid(), path);
-	return (st.st_mode & 022) == 0 ||
-	       refuse(why, "%s: can be written by other users: chmod go-w %s", path, path);
-}
-
-static bool read_path(const char *path, char **text, size_t *length, char why[RIO_HOST_WHY])
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
-	bool is_read;
-
-	if (fd < 0)
-		return refuse(why, "%s: cannot be opened: %s", path, strerror(errno));
-	is_read = check_file(fd, path, why);
-	if (is_read) {
-		err = read_all(fd, text, length);
-		is_read = err == 0 || refuse(why, "%s: cannot be read: %s", path, strerror(-err));
-	}
-	close(fd);
-	return is_read;
-}
-
 static bool read_config(const char *path, struct rio_config **config, char why[RIO_HOST_WHY])
 {
-	struct rio_complaint complaint;
+	struct config_complaint complaint;
 	char *text = NULL;
 	size_t length = 0;
 	bool is_read;
 
-	if (!read_path(path, &text, &length, why))
+	if (!config_file_read(path, &text, &length, why))
 		return false;
 	is_read = rio_config_read(text, length, config, &complaint);
 	free(text);
@@ -105,27 +40,14 @@ static bool read_config(const char *path, struct rio_config **config, char why[R
 
 /* ---- What it names -------------------------------------------------------------------------- */
 
-/* Resolves a path relative to the file's folder. NULL: out of memory. */
-static char *beside(const char *config_path, const char *path)
-{
-	const char *slash = strrchr(config_path, '/');
-	char *whole;
-
-	if (path[0] == '/' || !slash)
-		return strdup(path);
-	if (asprintf(&whole, "%.*s/%s", (int)(slash - config_path), config_path, path) < 0)
-		return NULL;
-	return whole;
-}
-
 static bool read_paths(struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
 {
 	const struct rio_config *c = host->config;
 
 	if (c->log.is)
-		host->log_path = beside(path, c->log.is);
+		host->log_path = config_file_beside(path, c->log.is);
 	if (c->etcd_ca.is)
-		host->ca_path = beside(path, c->etcd_ca.is);
+		host->ca_path = config_file_beside(path, c->etcd_ca.is);
 	return ((!c->log.is || host->log_path) && (!c->etcd_ca.is || host->ca_path)) ||
 	       refuse(why, "%s: there is no memory for it", path);
 }
@@ -136,7 +58,7 @@ static bool read_key(struct rio_host *host, const char *path, char why[RIO_HOST_
 	char key_why[KEY_FILE_WHY] = "there is no memory";
 	bool is_read;
 
-	host->key_path = beside(path, c->key.is);
+	host->key_path = config_file_beside(path, c->key.is);
 	is_read = host->key_path && key_file_read(host->key_path, &host->self, key_why);
 	host->self.platform = c->self;
 	host->self.role = c->role;

@@ -9,6 +9,7 @@
 #include <weft/rio.h>
 
 #include "rio/config.h"
+#include "roles/config_file.h"
 
 struct rio_host {
 	char *path; /* of the configuration file */
@@ -21,7 +22,7 @@ struct rio_host {
 	char *log_path, *ca_path; /* relative to the working directory; NULL: not given */
 };
 
-enum { RIO_HOST_WHY = 1024 };
+enum { RIO_HOST_WHY = CONFIG_FILE_WHY };
 
 /*
  * role: the role that the file must be for. False: `why` says why, with file, line and column if

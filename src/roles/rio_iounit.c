@@ -237,25 +237,11 @@ static void act_do(struct weft_rio_iounit *u, const struct rio_act *act)
 
 static void event_tell(struct weft_rio_iounit *u, const char *name, const struct store_event *e)
 {
-	char line[2 * LINE];
+	char line[DEVICE_EVENT_TEXT];
 
 	if (!u->options.tell)
 		return;
-	if (e->length > 0)
-		snprintf(line, sizeof(line),
-			 "device %s: member %u of its mirror cannot be read at %" PRIu64 "+%" PRIu64
-			 ", so no other can have a copy of that: %s%s%s",
-			 name, e->member + 1, e->offset, e->length, weft_reason_text(e->reason),
-			 e->error ? " " : "", e->error ? strerror(e->error) : "");
-	else if (e->reason == WEFT_OK)
-		snprintf(line, sizeof(line),
-			 "device %s: member %u of its mirror has all the data again", name,
-			 e->member + 1);
-	else
-		snprintf(line, sizeof(line),
-			 "device %s: member %u of its mirror is left out from now on: %s%s%s", name,
-			 e->member + 1, weft_reason_text(e->reason), e->error ? " " : "",
-			 e->error ? strerror(e->error) : "");
+	device_event_text(name, e, line);
 	u->options.tell(u->options.context, line);
 }
 

@@ -5,7 +5,7 @@
  */
 #include "scsi/unit.h"
 
-enum { BYTCHK = 0x06, BYTCHK_SAME = 0x02 };
+enum { BYTCHK = 0x06, BYTCHK_SAME = 0x02, COMPARE_BLOCKS_AT = 13 /* in the CDB */ };
 
 /* What is done to bytes of the scratch buffer and those the initiator sent for them. */
 enum piece_act { PIECE_COMPARE, PIECE_OR };
@@ -158,8 +158,9 @@ enum scsi_reason run_compare_and_write(struct scsi_unit *u, struct scsi_task *t)
 	if (reason != SCSI_OK)
 		return reason;
 	t->end = t->blocks * u->block_bytes;
+	/* Data for no blocks: more of them than the field can name. Nothing would be compared. */
 	if (t->end == 0)
-		return SCSI_OK;
+		return t->out.length == 0 ? SCSI_OK : cdb_refuse(t, COMPARE_BLOCKS_AT, SCSI_NO_BIT);
 	/* Half of it would be written without a comparison, or compared with nothing. */
 	if (t->out.length != t->want)
 		return SCSI_R_DATA_LENGTH;

@@ -76,6 +76,7 @@ enum scsi_reason {
 	/* Unit attentions, in the order in which they are reported. */
 	SCSI_R_UA_POWER_ON,
 	SCSI_R_UA_RESET,
+	SCSI_R_UA_COMMANDS_CLEARED,
 	SCSI_R_UA_RESERVATIONS_PREEMPTED,
 	SCSI_R_UA_RESERVATIONS_RELEASED,
 	SCSI_R_UA_REGISTRATIONS_PREEMPTED,
@@ -177,8 +178,9 @@ void scsi_nexus_remove(struct scsi_target *target, uint32_t nexus);
 uint16_t scsi_lun_decode(const uint8_t bytes[8]);
 
 /*
- * The most data that the command can move: how much of what the initiator announced needs memory.
- * The rest may be left out of `in` and `out` if the caller adds it to the residual.
+ * The most data that the command can move, and a byte more where that is refused: how much of what
+ * the initiator announced needs memory. The rest may be left out of `in` and `out` if the caller
+ * adds it to the residual.
  */
 uint64_t scsi_data_need(struct scsi_target *target, uint16_t lun, const uint8_t *cdb);
 
@@ -199,6 +201,12 @@ void scsi_expire(struct scsi_target *target, uint64_t now_ns);
 void scsi_task_abort(struct scsi_target *target, struct scsi_task *t);
 bool scsi_task_set_abort(struct scsi_target *target, uint16_t lun, uint32_t nexus);
 bool scsi_unit_reset(struct scsi_target *target, uint16_t lun);
+
+/* Resets every unit. */
+void scsi_target_reset(struct scsi_target *target);
+
+/* Tells the nexus by a unit attention that another one had its tasks at the unit aborted. */
+void scsi_tell_cleared(struct scsi_target *target, uint16_t lun, uint32_t nexus);
 
 /* For people: what refused the command. */
 const char *scsi_reason_text(enum scsi_reason reason);

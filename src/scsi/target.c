@@ -221,7 +221,8 @@ uint64_t scsi_data_need(struct scsi_target *target, uint16_t lun, const uint8_t 
 
 	if (command_find(u, cdb, &c) != SCSI_OK)
 		return 0;
-	return cdb_want(u, c, cdb);
+	/* A byte more than COMPARE AND WRITE moves shows that there is more, which it refuses. */
+	return cdb_want(u, c, cdb) + (c->data == DATA_BLOCKS_TWICE);
 }
 
 void scsi_submit(struct scsi_target *target, struct scsi_task *t, uint64_t now_ns)
@@ -300,4 +301,18 @@ bool scsi_unit_reset(struct scsi_target *target, uint16_t lun)
 	u->is_stopped = false;
 	attention_set_others(u, SCSI_R_UA_RESET, NO_NEXUS);
 	return true;
+}
+
+void scsi_target_reset(struct scsi_target *target)
+{
+	for (uint32_t i = 0; i < target->unit_count; i++)
+		(void)scsi_unit_reset(target, target->units[i].lun);
+}
+
+void scsi_tell_cleared(struct scsi_target *target, uint16_t lun, uint32_t nexus)
+{
+	struct scsi_unit *u = unit_of(target, lun);
+
+	if (u != &target->absent)
+		u->attentions[nexus] |= UA_BIT(SCSI_R_UA_COMMANDS_CLEARED);
 }

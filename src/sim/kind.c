@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/kind.h"
 
+#include "sim/iscsi/iscsi_world.h"
 #include "sim/iwarp/iwarp_world.h"
 #include "sim/loopback/verbs_world.h"
 #include "sim/rio/rio_world.h"
@@ -91,6 +92,16 @@ static int roce_near_open(void *world, uint64_t seed)
 	return roce_world_open(world, seed, ROCE_NEAR);
 }
 
+static int roce_near_uc_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_NEAR_UC);
+}
+
+static int roce_near_ud_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_NEAR_UD);
+}
+
 static int roce_runs_open(void *world, uint64_t seed)
 {
 	return roce_world_open(world, seed, ROCE_RUNS);
@@ -147,6 +158,31 @@ static void rio_close(void *world)
 static struct world *rio_clock(void *world)
 {
 	return &((struct rio_world *)world)->world;
+}
+
+static int iscsi_open(void *world, uint64_t seed)
+{
+	return iscsi_world_open(world, seed);
+}
+
+static bool iscsi_step(void *world)
+{
+	return iscsi_world_step(world);
+}
+
+static const char *iscsi_failure(const void *world)
+{
+	return iscsi_world_failure(world);
+}
+
+static void iscsi_close(void *world)
+{
+	iscsi_world_close(world);
+}
+
+static struct world *iscsi_clock(void *world)
+{
+	return &((struct iscsi_world *)world)->world;
 }
 
 const struct sim_kind sim_kinds[SIM_KINDS] = {
@@ -231,6 +267,24 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.close = roce_close,
 		.clock = roce_clock,
 	},
+	[SIM_ROCE_NEAR_UC] = {
+		.name = "roce-near-uc",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_near_uc_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_NEAR_UD] = {
+		.name = "roce-near-ud",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_near_ud_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
 	[SIM_ROCE_RUNS] = {
 		.name = "roce-runs",
 		.world_bytes = sizeof(struct roce_world),
@@ -257,5 +311,14 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.failure = rio_failure,
 		.close = rio_close,
 		.clock = rio_clock,
+	},
+	[SIM_ISCSI] = {
+		.name = "iscsi",
+		.world_bytes = sizeof(struct iscsi_world),
+		.open = iscsi_open,
+		.step = iscsi_step,
+		.failure = iscsi_failure,
+		.close = iscsi_close,
+		.clock = iscsi_clock,
 	},
 };

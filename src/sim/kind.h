@@ -16,11 +16,14 @@ enum sim_kind_id {
 	SIM_ROCE_UC,
 	SIM_ROCE_RD,
 	SIM_ROCE_CM,
-	SIM_ROCE_UD, /* these four only by name */
+	SIM_ROCE_UD, /* from here on only by name */
 	SIM_ROCE_XRC,
 	SIM_ROCE_RUNS,
 	SIM_ROCE_NEAR,
-	SIM_RIO, /* sim/rio/rio_world.h */
+	SIM_ROCE_NEAR_UC,
+	SIM_ROCE_NEAR_UD,
+	SIM_RIO,   /* sim/rio/rio_world.h */
+	SIM_ISCSI, /* sim/iscsi/iscsi_world.h */
 	SIM_KINDS
 };
 

@@ -20,6 +20,8 @@ enum {
 	FILE_WAIT_NS = 500000000
 };
 
+static const char no_url[] = "a disk of an iSCSI target has a URL: iscsi://HOST/TARGET/LUN";
+
 struct reader {
 	struct store_plan *plan;
 	struct store_complaint *complaint;
@@ -43,6 +45,8 @@ static const struct kind_rule kind_rules[STORE_KIND_COUNT] = {
 	[STORE_KIND_RIO] = { "rio", 0, 0,
 			     "a directed device has a configuration: rio:/path,device=NAME" },
 	[STORE_KIND_VOLATILE] = { "volatile", 1, 1, NULL },
+	[STORE_KIND_ISCSI] = { "iscsi", 0, 0, no_url },
+	[STORE_KIND_ISER] = { "iser", 0, 0, no_url },
 };
 
 const char *store_kind_name(enum store_kind kind)
@@ -92,9 +96,30 @@ static bool chance_of(struct word w, uint32_t *chance)
 /* ---- Items: NULL or what is wrong with it --------------------------------------------------- */
 
 static const char bad_size[] = "a size is a whole number with k, M, G, T or P, or without";
-static const uint64_t mirror_wait_ns = UINT64_C(30000000000);
+/* Of a mirror for its members, and for the connection to an iSCSI target that was lost. */
+static const uint64_t member_wait_ns = UINT64_C(30000000000);
 
 static const char bad_time[] = "a time is a whole number with ns, us, ms or s";
+
+/*
+ * A device of this kind is a URL as it is: the kind is its scheme. In quotes, which a comma or a
+ * parenthesis needs, it may stand whole. Its user says what else is wrong with it.
+ */
+static const char *read_url(struct store_node *n, struct word w)
+{
+	const char *name = kind_rules[n->kind].name;
+	uint32_t scheme = (uint32_t)strlen(name) + 1;
+
+	if (w.length > scheme && memcmp(w.at, name, scheme - 1) == 0 && w.at[scheme - 1] == ':') {
+		w.at += scheme;
+		w.length -= scheme;
+	}
+	if (w.length < 3 || w.at[0] != '/' || w.at[1] != '/')
+		return no_url;
+	n->path = w.at;
+	n->path_length = w.length;
+	return NULL;
+}
 
 static const char *read_value(struct store_node *n, struct word w)
 {
@@ -109,6 +134,9 @@ static const char *read_value(struct store_node *n, struct word w)
 		n->path = w.at;
 		n->path_length = w.length;
 		return w.length > 0 ? NULL : kind_rules[STORE_KIND_RIO].value;
+	case STORE_KIND_ISCSI:
+	case STORE_KIND_ISER:
+		return read_url(n, w);
 	case STORE_KIND_STRIPE:
 		return quantity_size(w, &n->unit_bytes) ? NULL : bad_size;
 	case STORE_KIND_DELAY:
@@ -228,6 +256,16 @@ static const char *read_mirror_item(struct store_node *n, struct word name, stru
 	return NULL;
 }
 
+static const char *read_iscsi_item(struct store_node *n, struct word name, struct word value)
+{
+	if (word_is(name, "wait") && value.at)
+		return quantity_time(value, &n->wait_ns) ? NULL : bad_time;
+	if (!word_is(name, "ro") || value.at)
+		return "iscsi and iser have ro and wait=TIME";
+	n->is_readonly = true;
+	return NULL;
+}
+
 static const char *read_named(struct store_node *n, struct word item)
 {
 	const char *equals = item.length > 0 ? memchr(item.at, '=', item.length) : NULL;
@@ -247,6 +285,9 @@ static const char *read_named(struct store_node *n, struct word item)
 		return read_cache_item(&n->cache, name, value);
 	case STORE_KIND_MIRROR:
 		return read_mirror_item(n, name, value);
+	case STORE_KIND_ISCSI:
+	case STORE_KIND_ISER:
+		return read_iscsi_item(n, name, value);
 	case STORE_KIND_RIO:
 		if (!word_is(name, "device") || value.length == 0)
 			return "rio has device=NAME";
@@ -328,8 +369,8 @@ static bool begin_device(struct reader *r, uint32_t parent)
 	if (!kind_at(r->at, &kind))
 		return complain(
 			r, from,
-			"a device begins with mem: file: rio: stripe: mirror( delay: fault: or "
-			"volatile:");
+			"a device begins with mem: file: rio: iscsi: iser: stripe: mirror( delay: "
+			"fault: or volatile:");
 	if (plan->count == STORE_NODES_MAX)
 		return complain(r, from, "these are more than 64 devices");
 	if (parent != STORE_NO_NODE &&
@@ -339,7 +380,7 @@ static bool begin_device(struct reader *r, uint32_t parent)
 		.kind = kind,
 		.at = (uint32_t)(from - r->text),
 		.parent = parent,
-		.wait_ns = kind == STORE_KIND_MIRROR ? mirror_wait_ns : FILE_WAIT_NS,
+		.wait_ns = kind == STORE_KIND_FILE ? FILE_WAIT_NS : member_wait_ns,
 		.fault.seed = 1,
 		.cache = { .seed = 1, .room_bytes = CACHE_ROOM_BYTES },
 	};

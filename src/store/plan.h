@@ -16,6 +16,8 @@ enum store_kind {
 	STORE_KIND_FAULT,
 	STORE_KIND_RIO,
 	STORE_KIND_VOLATILE,
+	STORE_KIND_ISCSI,
+	STORE_KIND_ISER,
 	STORE_KIND_COUNT
 };
 
@@ -37,11 +39,13 @@ struct store_node {
 
 	uint64_t size_bytes;  /* mem, file; 0: the file's size */
 	uint32_t block_bytes; /* mem, file; 0: not given */
-	bool is_readonly;     /* mem, file */
+	bool is_readonly;     /* mem, file, iscsi, iser */
 	bool is_direct;	      /* file */
 	enum store_engine engine;
-	uint64_t wait_ns; /* file: for its lock; mirror: for members, at open and close */
-	const char *path; /* file, rio: points into the text, not NUL-terminated */
+	/* file: for its lock; mirror: for members, at open and close; iscsi: for a connection */
+	uint64_t wait_ns;
+	/* file, rio: in the text, not NUL-terminated; iscsi, iser: the URL without its scheme */
+	const char *path;
 	uint32_t path_length;
 	const char *device; /* rio: the same */
 	uint32_t device_length;

@@ -113,6 +113,7 @@ void adapter_usage(const struct adapter *a, struct weft_usage *usage)
 		.regions = m->by_type[1][MEM_REGION],
 		.windows = m->by_type[0][MEM_WINDOW] + m->by_type[1][MEM_WINDOW],
 		.tags_reserved = m->by_type[0][MEM_REGION],
+		.iscsi_regions = m->by_type[1][MEM_ISCSI_REGION],
 		.tags_free = m->free_count,
 		.translations = m->atts.used << ATT_BLOCK_SHIFT,
 		.spaces = a->space_count,

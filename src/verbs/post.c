@@ -3,6 +3,7 @@
 
 #include "base/reserved.h"
 #include "verbs/ah.h"
+#include "verbs/commands.h"
 #include "verbs/ee.h"
 #include "verbs/qp.h"
 
@@ -11,6 +12,7 @@ enum {
 	UC = 1 << WEFT_UC,
 	RD = 1 << WEFT_RD,
 	UD = 1 << WEFT_UD,
+	ISCSI = 1 << WEFT_ISCSI,
 	ANY_FLAGS = WEFT_SIGNALLED | WEFT_FENCE,
 	MESSAGE_FLAGS = ANY_FLAGS | WEFT_SOLICITED | WEFT_INLINE,
 	WRITE_FLAGS = ANY_FLAGS | WEFT_INLINE,
@@ -35,16 +37,31 @@ static const struct {
 	[WEFT_OP_INVALIDATE] = { "Invalidate", RC | UC | RD, ANY_FLAGS, false },
 	[WEFT_OP_REGISTER] = { "Register", RC | UC | RD, ANY_FLAGS, false },
 	[WEFT_OP_REGISTER_SEND] = { "Register and send", RC | UC | RD, MESSAGE_FLAGS, true },
-	[WEFT_OP_DELAY] = { "Delay", RC | UC | RD | UD, ANY_FLAGS, false },
+	[WEFT_OP_DELAY] = { "Delay", RC | UC | RD | UD | ISCSI, ANY_FLAGS, false },
+	[WEFT_OP_ISCSI_COMMAND] = { "iSCSI command", ISCSI, WEFT_SIGNALLED, true },
+	[WEFT_OP_ISCSI_CONTROL] = { "iSCSI control", ISCSI, WEFT_SIGNALLED | WEFT_INLINE, true },
 };
 
 const char *weft_opcode_name(enum weft_opcode opcode)
 {
 	if ((unsigned int)opcode < WEFT_OP_SEND_COUNT)
 		return ops[opcode].name;
-	if (opcode == WEFT_OP_RECV)
+	switch (opcode) {
+	case WEFT_OP_RECV:
 		return "Receive";
-	return opcode == WEFT_OP_RECV_WRITE_IMM ? "Receive of a Write's immediate" : "unknown";
+	case WEFT_OP_RECV_WRITE_IMM:
+		return "Receive of a Write's immediate";
+	case WEFT_OP_RECV_ISCSI:
+		return "Receive of an iSCSI PDU";
+	case WEFT_OP_RECV_ISCSI_DATA:
+		return "Receive of a Data-In";
+	case WEFT_OP_RECV_ISCSI_R2T:
+		return "Receive of an R2T";
+	case WEFT_OP_RECV_ISCSI_RESPONSE:
+		return "Receive of a SCSI Response";
+	default:
+		return "unknown";
+	}
 }
 
 static enum weft_reason check_segments(const struct weft_qp *qp, const struct weft_send_wr *wr,
@@ -100,6 +117,8 @@ static enum weft_reason check_request(const struct weft_qp *qp, const struct wef
 	if (wr->ah && qp->service == WEFT_UD && wr->ah->pd != qp->pd)
 		return WEFT_R_TAG_PD;
 	r = check_segments(qp, wr, length);
+	if (r == WEFT_OK && qp->service == WEFT_ISCSI && wr->opcode != WEFT_OP_DELAY)
+		r = commands_check(qp, wr, length);
 	if (r == WEFT_OK)
 		r = qp->transport->check(qp, wr);
 	if (r != WEFT_OK)
@@ -112,6 +131,8 @@ static bool wants_tag(const struct weft_send_wr *wr)
 {
 	if (wr->opcode == WEFT_OP_BIND)
 		return wr->bind.tag == 0;
+	if (wr->opcode == WEFT_OP_ISCSI_COMMAND)
+		return true;
 	return (wr->opcode == WEFT_OP_REGISTER || wr->opcode == WEFT_OP_REGISTER_SEND) &&
 	       wr->reg.tag == 0;
 }
@@ -132,6 +153,8 @@ static enum weft_reason promise_tag(struct weft_qp *qp, struct weft_send_wr *wr)
 		if (wr->reg.tag == 0)
 			return mem_tag_reserve(mem, qp->pd->number, &wr->reg.tag);
 		return WEFT_OK;
+	case WEFT_OP_ISCSI_COMMAND:
+		return commands_begin(qp, wr);
 	default:
 		return WEFT_OK;
 	}
@@ -188,12 +211,20 @@ static struct send_wqe *enqueue(struct weft_qp *qp, const struct weft_send_wr *w
 			wqe_region(q, wqe)->space = NULL;
 		}
 	}
+	if (wr->opcode == WEFT_OP_ISCSI_COMMAND) {
+		/* Its elements are with the command, which outlives this request. */
+		wqe->command_id = wr->iscsi->command_id;
+		wqe->sge_count = 0;
+	} else if (wr->opcode == WEFT_OP_ISCSI_CONTROL) {
+		/* What was checked: the program may have changed its own meanwhile. */
+		memcpy(wqe_header(q, wqe), qp->commands->checked.bytes, WEFT_ISCSI_BHS_BYTES);
+	}
 	if (is_bind)
 		*wqe_bind(wqe) = wr->bind;
 	else if (is_inline)
 		copy_inline(wr, (uint8_t *)wqe->data);
-	else if (wr->sge_count > 0)
-		memcpy(wqe_segments(wqe), wr->sges, wr->sge_count * sizeof(*wr->sges));
+	else if (wqe->sge_count > 0)
+		memcpy(wqe_segments(wqe), wr->sges, wqe->sge_count * sizeof(*wr->sges));
 	if (qp->dice) {
 		wqe->is_doomed = opcode_is_carried(wr->opcode) &&
 				 qp_fault_drawn(qp, FAULT_QP_ERROR);
@@ -243,6 +274,9 @@ static void take_back(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t cou
 			continue;
 		if (wqe->opcode == WEFT_OP_BIND) {
 			wr->bind.tag = 0;
+		} else if (wqe->opcode == WEFT_OP_ISCSI_COMMAND) {
+			commands_end(qp, commands_find(qp, wqe->command_id));
+			wr->iscsi->command_id = 0;
 		} else {
 			(void)mem_tag_release(mem, qp->pd->number, wr->reg.tag);
 			wr->reg.tag = 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "verbs/commands.h"
 
 enum {
 	TO_RESET = 1 << WEFT_QPS_RESET,
@@ -83,6 +84,8 @@ static enum weft_reason options_check(const struct weft_pd *pd, struct weft_qp_o
 	    o->recv_max > WEFT_QUEUE_MAX || o->sges_max > WEFT_SGES_MAX ||
 	    o->inline_max_bytes > WEFT_INLINE_MAX || o->outstanding_max > WEFT_QUEUE_MAX)
 		return WEFT_R_BAD_ARGUMENT;
+	if (o->service == WEFT_ISCSI && o->outstanding_max > ID_SLOTS_MAX)
+		return WEFT_R_BAD_ARGUMENT;
 	return WEFT_OK;
 }
 
@@ -90,6 +93,7 @@ static void qp_free(struct weft_qp *qp)
 {
 	send_queue_fini(&qp->sq);
 	recv_queue_fini(&qp->rq);
+	commands_destroy(qp->commands);
 	free(qp->dice);
 	free(qp);
 }
@@ -115,7 +119,10 @@ static struct weft_qp *qp_alloc(struct weft_pd *pd, const struct weft_qp_options
 	list_init(&qp->sender_link);
 	list_init(&qp->absent_link);
 	list_init(&qp->rq.senders);
-	if (!get_dice(pd->adapter, qp) || send_queue_init(&qp->sq, o, pd->is_privileged) < 0 ||
+	if (o->service == WEFT_ISCSI)
+		qp->commands = commands_create(o->outstanding_max, o->sges_max);
+	if ((o->service == WEFT_ISCSI && !qp->commands) || !get_dice(pd->adapter, qp) ||
+	    send_queue_init(&qp->sq, o, pd->is_privileged) < 0 ||
 	    (!o->srq && recv_queue_init(&qp->rq, o->recv_max, o->sges_max) < 0)) {
 		qp_free(qp);
 		return NULL;
@@ -171,6 +178,8 @@ static void qp_leave_stream(struct weft_qp *qp, enum weft_reason why)
 	qp->transport->down(qp, why);
 	qp->transport = qp->transport_at_first;
 	qp->stream = NULL;
+	if (qp->commands)
+		commands_end_all(qp);
 	qp->reads_max = qp->outstanding_max;
 }
 
@@ -321,6 +330,8 @@ enum weft_reason qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 	if (qp == peer || qp->adapter != peer->adapter || qp->service != peer->service ||
 	    qp->is_xrc || peer->is_xrc)
 		return WEFT_R_BAD_ARGUMENT;
+	if (qp->service == WEFT_ISCSI)
+		return WEFT_R_BAD_ARGUMENT; /* its peer is a target */
 	if (!qp_is_connected_service(qp) || qp->peer != 0 || peer->peer != 0)
 		return WEFT_R_QP_CONNECTED;
 	if (qp->state > WEFT_QPS_INIT || peer->state > WEFT_QPS_INIT)
@@ -461,12 +472,21 @@ void qp_advance(struct weft_qp *qp, uint64_t now_ns)
 
 enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct mem_grant *grant)
 {
+	struct mem_table *mem = &qp->adapter->mem;
+	/* The domain of an XRC queue pair is that of the receive queue that its peer names. */
+	struct mem_passed *passed = access->pd == 0 && !qp->is_xrc && access->kind < MEM_BIND
+					    ? &qp->passed[access->kind != MEM_LOCAL_READ]
+					    : NULL;
 	enum weft_reason r;
 
+	if (passed && mem_access_again(mem, passed, access, grant))
+		return WEFT_OK;
 	if (access->pd == 0)
 		access->pd = qp_peer_pd(qp);
 	access->qp = qp->number;
-	r = mem_access_check(&qp->adapter->mem, access, grant);
+	r = mem_access_check(mem, access, grant);
+	if (r == WEFT_OK && passed && access->length > 0 && access->kind != MEM_REMOTE_ATOMIC)
+		*passed = (struct mem_passed){ access->tag, access->kind, mem->changes };
 	/* The latest address: an access that waits for another page is tried again with it. */
 	if (r == WEFT_R_SPACE_UNMAPPED && !mem_grant_is_paging(grant)) {
 		grant->space->paging->events_raised += !(qp->events.pending &

@@ -4,6 +4,7 @@
  *
  *	qp.c          creation, attributes, states
  *	post.c        checks work requests and turns them into work queue elements
+ *	commands.c    the same of iSCSI, and the commands in progress
  *	send_queue.c  the order of the send queue: local operations, waits, completions, failures
  */
 #pragma once
@@ -89,11 +90,13 @@ struct weft_qp {
 	uint32_t peer;		  /* number of the connected queue pair, 0: none */
 	uint32_t reads_max;	  /* ORD: Reads and atomics in flight on this stream */
 	struct send_queue sq;
-	struct recv_queue rq;  /* unused with an srq */
-	struct recv_wqe *recv; /* claimed for the message that is arriving, or NULL */
-	uint32_t xrc_srq;      /* number of the SRQ that the peer's latest request named; or 0 */
-	bool is_xrc_cut;       /* that SRQ was destroyed while a message was arriving in it */
-	struct timer timer;    /* for waits of the send queue */
+	struct commands *commands;   /* of WEFT_ISCSI, else NULL */
+	struct recv_queue rq;	     /* unused with an srq */
+	struct mem_passed passed[2]; /* the latest access to a source; any other: see qp_access() */
+	struct recv_wqe *recv;	     /* claimed for the message that is arriving, or NULL */
+	uint32_t xrc_srq;   /* number of the SRQ that the peer's latest request named; or 0 */
+	bool is_xrc_cut;    /* that SRQ was destroyed while a message was arriving in it */
+	struct timer timer; /* for waits of the send queue */
 	struct list ready_link, sender_link, absent_link;
 	struct event_source events;
 	struct fault_dice *dice; /* NULL: no faults are injected */
@@ -121,7 +124,7 @@ enum weft_reason qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs
 
 static inline bool qp_is_connected_service(const struct weft_qp *qp)
 {
-	return qp->service == WEFT_RC || qp->service == WEFT_UC;
+	return qp->service == WEFT_RC || qp->service == WEFT_UC || qp->service == WEFT_ISCSI;
 }
 
 static inline bool qp_is_acknowledged(const struct weft_qp *qp)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/deadline.h"
+#include "verbs/commands.h"
 #include "verbs/qp.h"
 
 #include <stdlib.h>
@@ -28,7 +29,10 @@ int send_queue_init(struct send_queue *q, const struct weft_qp_options *options,
 	if (data < q->inline_max)
 		data = q->inline_max;
 	q->slot_bytes = sizeof(struct send_wqe) + round_up(data);
-	if (is_privileged) {
+	if (options->service == WEFT_ISCSI) {
+		q->header_at = q->slot_bytes;
+		q->slot_bytes += WEFT_ISCSI_BHS_BYTES;
+	} else if (is_privileged) {
 		q->register_at = q->slot_bytes;
 		q->slot_bytes += round_up(sizeof(struct weft_region_options));
 	}
@@ -97,6 +101,8 @@ static void send_queue_retire(struct weft_qp *qp)
 	CHECK(q->begun > 0 && wqe->state == WQE_ENDED);
 	if (wqe->opcode == WEFT_OP_BIND && wqe->status == WEFT_ERR_FLUSHED)
 		mem_window_forget(&qp->adapter->mem, wqe_bind(wqe));
+	if (wqe->opcode == WEFT_OP_ISCSI_COMMAND && !is_good)
+		commands_end(qp, commands_find(qp, wqe->command_id));
 	if (wqe->is_registered && !is_good)
 		mem_region_unregister_reserved(&qp->adapter->mem, qp->pd->number,
 					       wqe->register_tag);
@@ -160,7 +166,7 @@ void send_queue_settle(struct weft_qp *qp)
  */
 static void send_queue_failed(struct weft_qp *qp, enum weft_reason reason, bool is_local)
 {
-	bool is_drained = qp->service != WEFT_RC;
+	bool is_drained = qp->service != WEFT_RC && qp->service != WEFT_ISCSI;
 
 	if (is_local)
 		is_drained = qp->on_failure == WEFT_FAIL_DRAIN;

@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#include <weft/weft.h>
+#include <weft/iscsi_qp.h>
 
 enum wqe_state {
 	WQE_QUEUED = 0,
@@ -35,9 +35,13 @@ struct send_wqe {
 		uint32_t imm;
 		uint32_t invalidate_tag;
 		uint32_t register_tag;
+		uint32_t command_id; /* ISCSI_COMMAND */
 	};
 	uint32_t dest_qp_number;
-	uint32_t ee; /* RD: number of the end-to-end context */
+	union {
+		uint32_t ee;		 /* RD: number of the end-to-end context */
+		uint32_t source_checked; /* RC, once begun: see mem_known_span() */
+	};
 	union {
 		uint32_t byte_count;   /* of the outcome */
 		uint32_t remote_q_key; /* until then */
@@ -72,6 +76,7 @@ enum send_wait {
 struct send_queue {
 	uint8_t *slots;
 	size_t slot_bytes, register_at; /* offset of region options in a slot; 0: none */
+	size_t header_at;		/* offset of the BHS of an iSCSI PDU in a slot; 0: none */
 	uint32_t max, sges_max, inline_max;
 	uint32_t head;
 	uint32_t begun;	 /* from head on: begun or ended, not retired */
@@ -128,10 +133,17 @@ static inline struct weft_region_options *wqe_region(const struct send_queue *q,
 	return (struct weft_region_options *)(void *)((uint8_t *)wqe + q->register_at);
 }
 
+/* The BHS of an ISCSI_CONTROL. Only in queues of that service. */
+static inline uint8_t *wqe_header(const struct send_queue *q, struct send_wqe *wqe)
+{
+	return (uint8_t *)wqe + q->header_at;
+}
+
 /* Whether the transport executes it; other opcodes need no peer. */
 static inline bool opcode_is_carried(uint32_t opcode)
 {
-	return opcode < WEFT_OP_BIND || opcode == WEFT_OP_REGISTER_SEND;
+	return opcode < WEFT_OP_BIND || opcode == WEFT_OP_REGISTER_SEND ||
+	       opcode == WEFT_OP_ISCSI_COMMAND || opcode == WEFT_OP_ISCSI_CONTROL;
 }
 
 /* A request with a response: a Read or an atomic. */

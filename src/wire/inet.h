@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/cursor.h"
 
@@ -43,6 +44,12 @@ struct inet_end {
 	uint8_t address[16]; /* of an IPv4 address the first 4 */
 	uint16_t port;
 };
+
+/* Of fixed lengths, which need no call: it is asked of every packet. */
+static inline bool inet_is_same_address(bool is_ipv6, const uint8_t *a, const uint8_t *b)
+{
+	return is_ipv6 ? memcmp(a, b, 16) == 0 : memcmp(a, b, 4) == 0;
+}
 
 struct inet_tcp {
 	bool is_ipv6;

@@ -192,7 +192,7 @@ static enum weft_reason ahs_decode(struct iscsi_pdu *p, struct rd r)
 	return reason;
 }
 
-static uint32_t ahs_bytes(const struct iscsi_pdu *p)
+uint32_t iscsi_ahs_bytes(const struct iscsi_pdu *p)
 {
 	uint32_t cdb = p->cdb_more_bytes > 0 ? 4u + p->cdb_more_bytes : 0;
 
@@ -467,7 +467,7 @@ static void fields_encode(const struct iscsi_pdu *p, struct bhs *h)
 	uint32_t parts = forms[p->opcode].parts;
 
 	*h = (struct bhs){ .opcode = p->opcode,
-			   .ahs_words = (uint8_t)(ahs_bytes(p) / 4),
+			   .ahs_words = (uint8_t)(iscsi_ahs_bytes(p) / 4),
 			   .data_bytes = parts & HAS_DATA ? p->data_bytes : 0,
 			   .lun = parts & HAS_LUN ? p->lun : 0,
 			   .itt = parts & ITT_NONE ? ISCSI_TAG_NONE : p->itt,
@@ -547,7 +547,7 @@ void iscsi_encode(const struct iscsi_pdu *p, struct wr *w)
 	struct bhs h;
 
 	CHECK(p->opcode <= OPCODE_MASK && forms[p->opcode].name);
-	CHECK(p->data_bytes <= ISCSI_DATA_MAX && ahs_bytes(p) <= ISCSI_AHS_MAX);
+	CHECK(p->data_bytes <= ISCSI_DATA_MAX && iscsi_ahs_bytes(p) <= ISCSI_AHS_MAX);
 	fields_encode(p, &h);
 	bhs_write(&h, w);
 	if (p->opcode == ISCSI_SCSI_COMMAND)

@@ -238,6 +238,9 @@ uint32_t iscsi_pdu_bytes(const uint8_t bhs[ISCSI_BHS_BYTES], bool has_header_dig
 enum weft_reason iscsi_decode(struct iscsi_pdu *p, enum iscsi_side sender, struct rd header,
 			      uint32_t data_limit);
 
+/* Of the AHS that iscsi_encode() makes. */
+uint32_t iscsi_ahs_bytes(const struct iscsi_pdu *p);
+
 /* Encodes BHS and AHS, iscsi_header_bytes() of them. */
 void iscsi_encode(const struct iscsi_pdu *p, struct wr *w);
 

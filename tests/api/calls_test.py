@@ -19,6 +19,7 @@ NATIVE = [name for name in headers(INCLUDE) if name != DIRECT_VERBS]
 # What a call is on, the second word of its name (the third of weft_rio_).
 OBJECTS = set("""adapter address advert ah capture cm_id cm_service cq ee event listener opcode pd qp
  qp_state raw reason region request roce space srq status system tag version window""".split())
+ISCSI_OBJECTS = set("memory request result session target".split())
 RIO_OBJECTS = set("device iounit memory owner public request requester".split())
 DIRECT_OBJECTS = set("device ee key mr pd qp reason".split())
 # Values that never grow: those of the wire, of IP, or of the specification.
@@ -74,8 +75,9 @@ def test_api_direct_verbs_are_exported_with_a_version(_):
 
 def test_api_calls_are_named_object_then_verb(_):
     for name in functions(INCLUDE, headers(INCLUDE)):
-        match = re.match(r"(weft_rio|weftdv|weft)_(\w+)", name)
-        objects = {"weft": OBJECTS, "weft_rio": RIO_OBJECTS, "weftdv": DIRECT_OBJECTS}
+        match = re.match(r"(weft_rio|weft_iscsi|weftdv|weft)_(\w+)", name)
+        objects = {"weft": OBJECTS, "weft_rio": RIO_OBJECTS, "weft_iscsi": ISCSI_OBJECTS,
+                   "weftdv": DIRECT_OBJECTS}
         rest = match.group(2)
         expect("%s names no object" % name,
                any(rest == o or rest.startswith(o + "_") for o in objects[match.group(1)]))

@@ -6,6 +6,8 @@
  */
 #include <string.h>
 
+#include <weft/iscsi.h>
+#include <weft/iscsi_qp.h>
 #include <weft/rio.h>
 #include <weft/roce.h>
 
@@ -148,6 +150,17 @@ TEST(test_api_null_queue_pair_of_roce)
 	EXPECT_NULL(weft_qp_leave(NULL, &address, &address));
 }
 
+TEST(test_api_null_queue_pair_of_iscsi)
+{
+	struct weft_iscsi_terms terms = { 0 };
+	struct weft_iscsi_attr attr;
+
+	EXPECT_NULL(weft_qp_modify_iscsi(NULL, &terms));
+	EXPECT_NULL(weft_qp_query_iscsi(NULL, &attr));
+	EXPECT_NULL(weft_qp_command_tag(NULL, 1, &number));
+	EXPECT_NULL(weft_qp_end_command(NULL, 1));
+}
+
 TEST(test_api_null_shared_receive_queue)
 {
 	struct weft_recv_wr recv = { .id = 1 };
@@ -241,6 +254,30 @@ TEST(test_api_null_requester)
 	EXPECT_NULL(weft_rio_request_submit(NULL, &request));
 	EXPECT_NULL(weft_rio_request_wait(NULL, 0, &result, 1, &number));
 	EXPECT_NULL(weft_rio_request_do(NULL, &request, &result));
+}
+
+TEST(test_api_null_iscsi_session)
+{
+	char text[WEFT_ISCSI_TEXT_MAX] = "as before";
+	struct weft_iscsi_request request = { 0 };
+	struct weft_iscsi_session *session;
+	struct weft_iscsi_result result;
+	struct weft_iscsi_info info;
+	int descriptor;
+
+	EXPECT_NULL(weft_iscsi_session_open(NULL, NULL, &session));
+	EXPECT_NULL(weft_iscsi_session_open("iscsi://host/", NULL, NULL));
+	weft_iscsi_session_close(NULL);
+	EXPECT_NULL(weft_iscsi_session_fd(NULL, &descriptor));
+	EXPECT_NULL(weft_iscsi_session_query(NULL, &info));
+	EXPECT_NULL(weft_iscsi_memory_add(NULL, &number, 4, &number));
+	EXPECT_NULL(weft_iscsi_memory_remove(NULL, 1));
+	EXPECT_NULL(weft_iscsi_request_submit(NULL, &request));
+	EXPECT_NULL(weft_iscsi_request_wait(NULL, 0, &result, 1, &number));
+	EXPECT_NULL(weft_iscsi_request_do(NULL, &request, &result));
+	EXPECT_NULL(weft_iscsi_target_find(NULL, NULL, NULL, 0, &number));
+	weft_iscsi_result_text(NULL, text);
+	EXPECT_STR(text, "as before");
 }
 
 TEST(test_api_null_owner_and_io_unit)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/iscsi_qp.h>
 #include <weft/rio.h>
 #include <weft/roce.h>
 
@@ -187,6 +188,7 @@ TEST(test_api_reserved_space_of_a_queue_pairs_attributes_is_zero)
 	struct weft_connect_options dialling = { .mpa_revision = 9 };
 	struct weft_raw_options raw = { .to.family = 6 };
 	struct weft_roce_attr roce = { 0 };
+	struct weft_iscsi_terms terms = { 0 };
 	struct weft_qp_attr attr;
 	struct pair p;
 
@@ -203,6 +205,7 @@ TEST(test_api_reserved_space_of_a_queue_pairs_attributes_is_zero)
 	roce.reserved[7] = 1;
 	EXPECT_EQ(weft_qp_to_rtr(p.qps[0], &roce), WEFT_R_RESERVED);
 	EXPECT_REFUSED(raw, weft_qp_to_raw(p.qps[0], &raw));
+	EXPECT_REFUSED(terms, weft_qp_modify_iscsi(p.qps[0], &terms));
 	pair_close(&p);
 }
 

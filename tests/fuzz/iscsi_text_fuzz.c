@@ -69,8 +69,9 @@ static void check_outcome(const struct iscsi_params *p)
 
 static void negotiate(uint8_t bits, uint8_t seed, const uint8_t *text, size_t length)
 {
-	static const enum iscsi_stage stages[] = { ISCSI_SECURITY, ISCSI_OPERATIONAL,
-						   ISCSI_OPERATIONAL, ISCSI_FULL_FEATURE };
+	static const enum iscsi_stage stages[] = { ISCSI_STAGE_SECURITY, ISCSI_STAGE_OPERATIONAL,
+						   ISCSI_STAGE_OPERATIONAL,
+						   ISCSI_STAGE_FULL_FEATURE };
 	struct iscsi_negotiation_config c = { .is_target = bits & 1, .is_leading = bits & 2 };
 	struct prng prng = { seed };
 	struct iscsi_negotiation n;

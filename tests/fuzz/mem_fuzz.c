@@ -192,7 +192,7 @@ static void call_access(struct state *s)
 	a.length = length_draw(s);
 	a.pd = owner_draw(s).pd;
 	a.qp = 7 + rd_u8(&s->in) % 2;
-	a.kind = rd_u8(&s->in) % MEM_KIND_COUNT;
+	a.kind = rd_u8(&s->in) % MEM_TASK_KINDS;
 	if (mem_access_check(&s->t, &a, &grant) != WEFT_OK || a.length == 0)
 		return;
 	const struct mem_entry *e = &s->t.entries[weft_tag_index(a.tag)];

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct rio_complaint complaint;
+	struct config_complaint complaint;
 	struct rio_config *c = NULL;
 	uint32_t lines = 1;
 

@@ -22,11 +22,12 @@ static void check_node(const struct store_plan *plan, uint32_t i, const char *te
 		members += plan->nodes[m].parent == i;
 	CHECK(members == n->member_count && members <= STORE_MEMBERS_MAX);
 	CHECK((members == 0) == (n->kind == STORE_KIND_MEM || n->kind == STORE_KIND_FILE ||
-				 n->kind == STORE_KIND_RIO));
+				 n->kind == STORE_KIND_RIO || n->kind == STORE_KIND_ISCSI ||
+				 n->kind == STORE_KIND_ISER));
 	for (uint32_t at = i; at != STORE_NO_NODE; at = plan->nodes[at].parent)
 		depth++;
 	CHECK(depth <= STORE_NEST_MAX);
-	if (n->kind == STORE_KIND_FILE)
+	if (n->path)
 		CHECK(n->path_length > 0 && n->path >= text &&
 		      n->path + n->path_length <= text + strlen(text));
 	CHECK(n->block_bytes == 0 || n->block_bytes == 512 || n->block_bytes == 4096);

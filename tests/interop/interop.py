@@ -22,6 +22,7 @@ import threading
 import time
 
 import interop_cases
+import iscsi_cases
 import roce_check
 import rxe_cases
 import wire_check
@@ -30,7 +31,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 RIG = os.path.join(HERE, "kernel", "rig.sh")
 WEFT = os.path.join(ROOT, "build", "weft")
-CASE_SECONDS = 40
+OUT = os.path.join(ROOT, "build", "interop")
 KILL_SECONDS = 3
 TRIES = 3
 PORT_FIRST = 7500
@@ -64,12 +65,15 @@ class Program:
             self.has_ended = True
             self.news.notify_all()
 
-    def await_line(self, text, deadline):
+    def has_line(self, pattern):
+        return any(re.fullmatch(pattern, line) for line in self.lines)
+
+    def await_line(self, pattern, deadline):
         with self.news:
-            while text not in self.lines and not self.has_ended:
+            while not self.has_line(pattern) and not self.has_ended:
                 if not self.news.wait(max(0, deadline - time.monotonic())):
                     break
-            return text in self.lines
+            return self.has_line(pattern)
 
     def await_end(self, deadline):
         """Its exit status; None if it had to be killed."""
@@ -129,22 +133,27 @@ def judge(case, who, program, status):
 
 def commands_of(case, port, build):
     def fill(text):
-        return text.replace("PORT", str(port)).replace("HEX", "%04X" % port)
+        return text.replace("PORT", str(port)).replace("HEX", "%04X" % port).replace("OURWEFT", build.weft)
 
     weft = [build.peer] + [fill(w) for w in case.weft]
     if case.is_program:
-        weft = ["env", *case.env, "timeout", str(CASE_SECONDS), build.weft, "run"] + weft[1:]
+        weft = ["env", *case.env, "timeout", str(case.seconds), build.weft, "run"] + weft[1:]
     if case.is_program and case.weft_listens:
         weft = ["busybox", "sh", "-c", " ".join(weft) + fill(case.await_weft)]
+    if case.serves:
+        conf = os.path.join(OUT, "target.conf")
+        with open(conf, "w", encoding="ascii") as f:
+            f.write(fill(case.serves))
+        weft = [build.weft, "iscsi", "serve", conf]
     return {
         "weft": [RIG, "host"] + weft,
-        "guest": [RIG, "exec", "-t", str(CASE_SECONDS), fill(case.guest)],
+        "guest": [RIG, "exec", "-t", str(case.seconds), fill(case.guest)],
     }
 
 
 def run_case(case, port, build):
     """Why it failed, or None; and both programs' lines."""
-    deadline = time.monotonic() + CASE_SECONDS
+    deadline = time.monotonic() + case.seconds
     commands = commands_of(case, port, build)
     order = ["weft", "guest"] if case.weft_listens else ["guest", "weft"]
     if not case.has_listener:
@@ -154,10 +163,12 @@ def run_case(case, port, build):
         for who in order:
             programs[who] = Program(commands[who])
             if who == order[0] and case.has_listener and \
-                    not programs[who].await_line("listening", deadline):
+                    not programs[who].await_line(case.ready, deadline):
                 why = "%s does not listen" % who
                 break
         for who in reversed([w for w in order if w in programs]):
+            if case.serves and who == "weft":
+                programs[who].process.terminate()
             status = programs[who].await_end(deadline)
             why = why or judge(case, who, programs[who], status)
             talk += ["  %s: %s" % (who, line[:LINE_MAX]) for line in programs[who].lines]
@@ -169,6 +180,8 @@ def run_case(case, port, build):
 
 def check_wire(case, streams):
     """What the capture says about a case; None if all is well."""
+    if not case.has_mpa:
+        return None
     if case.has_listener and len(streams) != 2 * case.connections:
         return "on the wire: %d directions" % len(streams)
     for s in streams:
@@ -221,7 +234,7 @@ class Run:
         time.sleep(CAPTURE_SECONDS)
         if case.roce:
             return why or roce_check.judge(capture, begin, case.roce), talk
-        streams = wire_check.read_streams(capture, begin)
+        streams = wire_check.read_streams(capture, begin) if case.has_mpa else []
         return why or check_wire(case, [s for s in streams if s.port == port]), talk
 
     def group(self, group, cases, capture):
@@ -232,7 +245,8 @@ class Run:
         for case in cases:
             self.report(case.name, *self.attempts(case, capture))
         rig("capture-stop")
-        self.report("wire_" + cases[0].name, check_tshark(capture))
+        if all(case.has_mpa for case in cases):
+            self.report("wire_" + cases[0].name, check_tshark(capture))
 
 
 def prepare(series):
@@ -281,17 +295,17 @@ def main():
     if reason:
         print("skipped: " + reason)
         return 0
-    out = os.path.join(ROOT, "build", "interop")
-    os.makedirs(out, exist_ok=True)
+    os.makedirs(OUT, exist_ok=True)
     run = Run(Build(os.path.abspath(args.weft), os.path.abspath(args.peer)))
     with lone_guest(args.keep):
         print("== " + rig("up", "-k", args.kernel).stdout.strip(), flush=True)
-        for number, group in enumerate(interop_cases.groups() + rxe_cases.groups()):
+        for number, group in enumerate(interop_cases.groups() + rxe_cases.groups() +
+                                       iscsi_cases.groups()):
             cases = [c for c in group.cases
                      if not args.names or any(n in c.name for n in args.names)]
             if cases:
                 print("== " + group.use, flush=True)
-                run.group(group, cases, os.path.join(out, "%02d.pcap" % number))
+                run.group(group, cases, os.path.join(OUT, "%02d.pcap" % number))
     passed = sum(run.results)
     print("%d passed, %d failed, 0 skipped" % (passed, len(run.results) - passed))
     return 0 if run.results and passed == len(run.results) else 1

@@ -7,14 +7,17 @@ import collections
 
 # weft: words for siw_peer; or, if is_program, a program and its words for `weft run`. never: what
 # no line may have. roce: the addresses between which there must be RoCE packets, and no iWARP. env:
-# of the program on weft; await_weft: what the shell does until that listens.
+# of the program on weft; await_weft: what the shell does until that listens. serves: instead of all
+# that, the configuration of weft's iSCSI target, which is told to end when the guest has. ready: what the
+# listening side says when it listens. has_mpa: what TCP carries is iWARP. seconds: that it may take.
 Case = collections.namedtuple(
     "Case", "name weft guest weft_listens has_listener weft_says guest_says crc rtr "
             "weft_terminates guest_terminates is_program connections may_miss never roce "
-            "env await_weft")
+            "env await_weft serves ready has_mpa seconds")
 # What is put on eth0, cases, the interfaces' MTU, and of how many packets one is lost (0: none).
 Group = collections.namedtuple("Group", "use cases mtu lose", defaults=(1500, 0))
 
+CASE_SECONDS = 40
 HOST, GUEST = "10.77.0.1", "10.77.0.11"
 HOST6, GUEST6 = "fd77::1", "fd77::11"
 
@@ -24,7 +27,8 @@ def make(name, weft, guest, **more):
     fields = dict(weft_listens=False, has_listener=True, weft_says=[], guest_says=[], crc=None,
                   rtr="any", weft_terminates=None, guest_terminates=None, is_program=False,
                   connections=1, may_miss=None, never=None, roce=None,
-                  env=(), await_weft=AWAIT_LISTEN)
+                  env=(), await_weft=AWAIT_LISTEN, serves=None, ready="listening", has_mpa=True,
+                  seconds=CASE_SECONDS)
     fields.update(more)
     return Case(name, weft, guest, **fields)
 

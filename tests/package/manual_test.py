@@ -74,8 +74,8 @@ def test_page_of_the_plugin_says_all_that_nbdkit_says_of_it(folder):
     if not os.path.exists(PLUGIN):
         raise Skip("there is no plugin")
     done = run("nbdkit", PLUGIN, "--help")
-    said = done.stdout[done.stdout.index("weft directed remote I/O"):].replace(PLUGIN, "")
-    expect("its parameters: " + said, all(name in said for name in ("config=FILE", "device=NAME", "wait=TIME")))
+    said = done.stdout[done.stdout.index("weft block devices"):].replace(PLUGIN, "")
+    expect("its parameters: " + said, all(name in said for name in ("config=FILE", "device=DEVICE", "wait=TIME")))
     text = re.sub(".\b", "", run("mandoc", "-T", "ascii", "-O", "width=200", PLUGIN_PAGE).stdout)
     for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"):
         expect(heading + " in " + text, re.search("^%s$" % heading, text, re.M))

@@ -16,6 +16,7 @@ import tempfile
 import time
 
 PATIENCE_S = 100
+ENDING_S = 10
 MOVED = 128 << 20  # 64 reads and 64 writes of a MiB
 SHORT = ["--rounds", "1", "--seconds", "0.2"]
 # What each line compares; and what must be installed.
@@ -74,7 +75,11 @@ class Run:
                     % (self.process.returncode, status, (out + err).strip()[-500:]))
             left = os.listdir(self.folder)
             require(not left, "it leaves %s" % left)
-            require(not processes_in(self.folder), "it leaves processes: %s" % processes_in(self.folder))
+            # What it has killed is in the list of processes for a moment more.
+            until = time.monotonic() + ENDING_S
+            while processes_in(self.folder):
+                require(time.monotonic() < until, "it leaves processes: %s" % processes_in(self.folder))
+                time.sleep(0.01)  # there is no notification: poll
             return out
         except subprocess.TimeoutExpired:
             self.process.terminate()  # it ends what it has started

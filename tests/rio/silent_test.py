@@ -14,7 +14,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
-from script import Skip, environment, expect, expect_equal, main, need, write  # noqa: E402
+from network import Network  # noqa: E402
+from script import environment, expect, expect_equal, main, write  # noqa: E402
 
 WEFT = os.path.realpath(sys.argv[1])
 PATIENCE_S = 60
@@ -28,35 +29,6 @@ TIMEOUT_S, HASTY_S = 300, 4 * ALIVE_S
 SLOW = ("write", "slow", "--length", "64k", "--file", "read")
 # Slow, and not asked here.
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
-
-
-class Network:
-    """Has lo only. It lives until its holder's input ends."""
-
-    def __init__(self):
-        need("unshare", "nsenter", "ip")
-        self.holder = subprocess.Popen(
-            ["unshare", "-rn", "sh", "-c", "ip link set lo up && echo up && exec cat"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        said = self.holder.stdout.readline().strip()
-        if said != "up":
-            self.close()
-            raise Skip("no network namespace here: " + said)
-
-    def enter(self, *words):
-        return ["nsenter", "--target", str(self.holder.pid), "--user", "--net",
-                "--preserve-credentials", *words]
-
-    def ip(self, *words):
-        done = subprocess.run(self.enter("ip", *words), timeout=PATIENCE_S,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
-        expect_equal("ip %s: %s" % (" ".join(words), done.stdout), done.returncode, 0)
-
-    def close(self):
-        self.holder.stdin.close()
-        self.holder.wait(timeout=PATIENCE_S)
-        self.holder.stdout.close()
 
 
 class Cluster:

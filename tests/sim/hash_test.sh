@@ -10,7 +10,10 @@ hashes() {
 	"$@" sim --seed 1 --count "$count" --hash
 	"$@" sim --world iwarp --seed 1 --count "$count" --hash
 	"$@" sim --world roce --seed 1 --count "$count" --hash
-	"$@" sim --world roce-near --seed 1 --count "$count" --hash
+	for world in roce-near roce-near-uc roce-near-ud; do
+		"$@" sim --world $world --seed 1 --count "$count" --hash
+	done
+	"$@" sim --world iscsi --seed 1 --count "$count" --hash
 	"$@" sim --world rio --seed 1 --count "$count" --hash
 }
 

@@ -408,7 +408,7 @@ TEST(test_sqr_04_a_bad_page_list_fails_the_request)
  * SQR-08, then the transaction, then SQR-09: the reply takes the region away. All that the peer
  * knows of the region is what the message said.
  */
-TEST(test_sqr_08_sqr_09_sqr_s2_register_send_use_and_invalidate)
+TEST(test_sqr_08_sqr_09_sqr_s2_iscsi_10_register_send_use_and_invalidate)
 {
 	struct pair p;
 	struct pair_end *a = &p.ends[0], *b = &p.ends[1];

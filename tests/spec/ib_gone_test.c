@@ -130,3 +130,19 @@ TEST(test_rc_03_rest_of_a_message_finds_its_memory_deregistered)
 	bed_unchanged(b);
 	bed_close(b);
 }
+
+/* The right to write goes between two packets. */
+TEST(test_rc_03_rest_of_a_write_finds_the_right_gone)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	MUST(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, PSN_PEERS, 0, 2 * MTU), payload, MTU));
+	bed_expect_ack(b, iba_syndrome_ack(0), PSN_PEERS);
+	b->qp->remote_rights = 0;
+	bed_note(b);
+	MUST(bed_put(b, peer_op(IBA_WRITE_LAST, PSN_PEERS + 1), payload, MTU));
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_ACCESS), PSN_PEERS + 1);
+	EXPECT_EQ(b->qp->reason, WEFT_R_QP_REMOTE_RIGHTS);
+	bed_unchanged(b);
+	bed_close(b);
+}

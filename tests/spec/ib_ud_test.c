@@ -37,6 +37,35 @@ TEST(test_qp_11_uc_completes_on_the_wire)
 	bed_close(b);
 }
 
+/* LOC-02: a Write meanwhile says nothing of the receive that a lost message has left. */
+TEST(test_loc_02_uc_receive_of_a_lost_message_is_not_used_when_its_memory_has_gone)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_UC);
+	const struct mem_owner owner = pd_owner(b->pd);
+	const struct weft_region_options o = { .addr = (uintptr_t)b->memory,
+					       .length = MTU,
+					       .rights = WEFT_LOCAL_WRITE };
+	struct weft_sge sge = { .addr = o.addr, .length = MTU };
+	const struct weft_recv_wr wr = { .id = 1, .sges = &sge, .sge_count = 1 };
+	struct iba_packet write = uc_op(b, IBA_WRITE_ONLY, P0 + 2);
+	uint32_t posted;
+
+	MUST(mem_region_register(&b->adapter.mem, &owner, &o, &sge.tag));
+	MUST(qp_post_recv(b->qp, &wr, 1, &posted));
+	b->posted++;
+	MUST(bed_put(b, uc_op(b, IBA_SEND_FIRST, P0), data, MTU));
+	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, sge.tag));
+	write.va = (uintptr_t)b->memory + 4 * MTU;
+	write.r_key = b->tag;
+	write.dma_bytes = 4;
+	MUST(bed_put(b, write, data, 4));
+	bed_note(b);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_ONLY, P0 + 3), data, 4), WEFT_R_TAG_INVALID);
+	bed_completed(b, 1, WEFT_ERR_LOCAL_ACCESS);
+	bed_unchanged(b);
+	bed_close(b);
+}
+
 /* IBA 9.8.2.2.2: a gap loses the message, and the next one is whole again. */
 TEST(test_iba_9_8_2_uc_loses_what_has_a_gap)
 {

@@ -233,10 +233,14 @@ TEST(test_iba_a14_the_queue_says_whose_memory_is_reached)
 		  WEFT_OK);
 	EXPECT_MEM(bed_expect(b, IBA_READ_RESPONSE_ONLY, (P0 + 1) & IBA_PSN_MASK)->payload, data,
 		   8);
+	/* That it was reached by one queue does not mean that it is by another. */
+	MUST(bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 2, 64, 8), t.own->number), data,
+		     8));
+	bed_expect_ack(b, iba_syndrome_ack(0), (P0 + 2) & IBA_PSN_MASK);
 	bed_note(b);
-	(void)bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 2, 0, 8), t.foreign_srq->number),
+	(void)bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 3, 0, 8), t.foreign_srq->number),
 		      data + 8, 8);
-	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_ACCESS), (P0 + 2) & IBA_PSN_MASK);
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_ACCESS), (P0 + 3) & IBA_PSN_MASK);
 	bed_unchanged(b);
 	two_close(&t);
 	bed_close(b);

@@ -26,7 +26,7 @@ BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "store"]
 CORE_ROOMS = BELOW_UPPER + ["near", "scsi", "rio", "iscsi", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
 CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/near", "driver/roce"]
-WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio"]
+WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio", "sim/iscsi"]
 DIVIDED = ["driver", "sim", "compat", "cmd"]  # rooms with rooms inside
 ARROWS = {
     "base": [],
@@ -54,12 +54,14 @@ ARROWS = {
     "driver/stat": CORE_ROOMS + CARRIERS,
     "driver/calls": CORE_ROOMS + CARRIERS + ["driver/stat"],
     "driver/file": CORE_ROOMS + ["driver/sys"],
-    "roles": ["base", "wire", "store", "rio", "driver/file", "driver/sys"],  # and <weft/...>
+    "roles": ["base", "wire", "store", "scsi", "rio", "iscsi", "driver/file",
+              "driver/sys"],  # and <weft/...>
     "sim/world": CORE_ROOMS,
     "sim/loopback": CORE_ROOMS + ["sim/world"],
     "sim/iwarp": CORE_ROOMS + ["sim/world"],
     "sim/roce": CORE_ROOMS + ["sim/world"],
     "sim/rio": CORE_ROOMS + ["sim/world"],
+    "sim/iscsi": CORE_ROOMS + ["sim/world"],
     "sim": CORE_ROOMS + WORLDS,
     "compat": ["base"],
     "compat/ibverbs": ["base", "compat", "driver/sys", "driver/observe"],  # and <weft/...>
@@ -70,6 +72,7 @@ ARROWS = {
     "cmd": ["base"],  # what its folders share; each of them knows this, and other folders only as said here
     "cmd/demo": ["base", "rio", "roles", "cmd", "cmd/roles"],
     "cmd/dump": ["base", "wire", "cmd"],
+    "cmd/iscsi": ["base", "store", "scsi", "iscsi", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/perf": ["cmd"],  # and <weft/...>
     "cmd/roles": ["base", "rio", "roles", "driver/sys", "cmd"],
     "cmd/run": ["base", "driver/observe", "cmd"],

@@ -25,8 +25,16 @@ static void dispatch(void *context, const struct weft_event *event)
 	struct weftv_sink *sink = event->context;
 
 	(void)context;
+	bells_defer();
 	if (sink)
 		sink->take(sink, event);
+}
+
+/* The adapter is not locked any more. */
+static void ring_bells(void *context)
+{
+	(void)context;
+	bells_ring();
 }
 
 /*
@@ -78,6 +86,7 @@ static enum weft_reason open_adapter(enum weft_policy policy)
 		.pds_max = ENGINE_OBJECTS,
 		.policy = policy,
 		.on_event = dispatch,
+		.after_events = ring_bells,
 	};
 	struct weft_adapter *adapter;
 	enum weft_reason r = weft_adapter_open(&options, &adapter);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* nbdkit serves a directed device: docs/nbd.md. The callbacks are those of nbdkit-plugin(3). */
+/* nbdkit serves a directed device, or a line of docs/store.md: docs/nbd.md, nbdkit-plugin(3). */
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/quantity.h"
 #include "compat/nbdkit/directed.h"
 #include "compat/nbdkit/help.h"
+#include "compat/nbdkit/plain.h"
 #include "roles/rio_role_file.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
@@ -21,6 +24,14 @@ static char *config_path, *device_name;
 static uint64_t wait_ns = UINT64_C(10) * NS_PER_S;
 static struct rio_role_file role_file;
 static struct directed *directed; /* NULL: not connected */
+static struct plain *plain;	  /* of a device without a configuration; NULL: not open */
+static int home_fd = -1;	  /* the folder that its paths begin in */
+
+/* A connection of a client. */
+struct handle {
+	struct store_shape shape;
+	struct directed_user user; /* of a directed device */
+};
 
 /* ---- Errors --------------------------------------------------------------------------------- */
 
@@ -48,7 +59,8 @@ static int error_of(enum weft_reason reason)
 
 static int fail(const char *what, enum weft_reason reason, const char *text)
 {
-	nbdkit_error("%s %s: %s (%s)", what, device_name,
+	/* A URL may hold a password. */
+	nbdkit_error("%s %s: %s (%s)", what, config_path ? device_name : "the device",
 		     text && text[0] ? text : weft_reason_text(reason), weft_reason_name(reason));
 	nbdkit_set_error(error_of(reason));
 	return -1;
@@ -81,9 +93,11 @@ static int config(const char *key, const char *value)
 
 static int config_complete(void)
 {
-	if (config_path && device_name && device_name[0])
+	if (device_name && device_name[0])
 		return 0;
-	nbdkit_error("config=FILE and device=NAME are needed");
+	nbdkit_error(
+		"device= is needed: with config=FILE the name of a directed device, without it a "
+		"device as in docs/store.md, such as iscsi://HOST/TARGET/LUN");
 	return -1;
 }
 
@@ -102,6 +116,46 @@ static int connect_device(void)
 	return r == WEFT_OK ? 0 : fail("cannot use", r, NULL);
 }
 
+static int open_plain(void)
+{
+	struct device_refusal why;
+	enum weft_reason r = plain_open(device_name, &plain, &why);
+
+	return r == WEFT_OK ? 0 : fail("cannot use", r, why.text);
+}
+
+/* As above; and paths count from the folder that nbdkit was started in, which it leaves. */
+static int get_plain_ready(void)
+{
+	if (open_plain() < 0)
+		return -1;
+	plain_close(plain);
+	plain = NULL;
+	home_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (home_fd < 0)
+		nbdkit_error("the present folder: %m");
+	return home_fd < 0 ? -1 : 0;
+}
+
+static int open_plain_at_home(void)
+{
+	int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), status = -1;
+
+	if (here < 0 || fchdir(home_fd) < 0) {
+		nbdkit_error("the folder that nbdkit was started in: %m");
+	} else {
+		status = open_plain();
+		if (fchdir(here) < 0) {
+			nbdkit_error("the present folder: %m");
+			status = -1;
+		}
+	}
+	if (here >= 0)
+		close(here);
+	close(home_fd);
+	return status;
+}
+
 /*
  * The terminal that started nbdkit still sees errors: so the device is tried here. But threads do
  * not survive the fork that follows, so all is closed again. The files are read only now, while
@@ -111,6 +165,8 @@ static int get_ready(void)
 {
 	char why[RIO_HOST_WHY] = "";
 
+	if (!config_path)
+		return get_plain_ready();
 	if (!rio_role_file_open(&role_file, RIO_REQUESTER, config_path, wait_ns, why)) {
 		nbdkit_error("%s", why);
 		return -1;
@@ -127,8 +183,11 @@ static int get_ready(void)
 /* The secret is needed no more. */
 static int after_fork(void)
 {
-	int status = connect_device();
+	int status;
 
+	if (!config_path)
+		return open_plain_at_home();
+	status = connect_device();
 	rio_role_file_close(&role_file);
 	return status;
 }
@@ -138,6 +197,9 @@ static void cleanup(void)
 	if (directed)
 		directed_close(directed);
 	directed = NULL;
+	if (plain)
+		plain_close(plain);
+	plain = NULL;
 }
 
 static void unload(void)
@@ -148,15 +210,33 @@ static void unload(void)
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
+static struct store_shape shape_of(const struct weft_rio_device *d)
+{
+	return (struct store_shape){
+		.size_bytes = d->size_bytes,
+		.block_bytes = d->block_bytes,
+		.can = (d->can_flush ? STORE_CAN_FLUSH : 0U) | (d->can_fua ? STORE_CAN_FUA : 0U) |
+		       (d->can_discard ? STORE_CAN_DISCARD : 0U) |
+		       (d->can_write_zeroes ? STORE_CAN_WRITE_ZEROES : 0U),
+		.is_readonly = d->is_readonly,
+	};
+}
+
 static void *open_handle(int readonly)
 {
-	struct directed_user *user = calloc(1, sizeof(*user));
-	enum weft_reason r = user ? directed_user_init(directed, user) : WEFT_R_NO_MEMORY;
+	struct handle *h = calloc(1, sizeof(*h));
+	enum weft_reason r = h ? WEFT_OK : WEFT_R_NO_MEMORY;
 
 	(void)readonly; /* nbdkit sees to it */
+	if (h && plain) {
+		h->shape = *plain_shape(plain);
+	} else if (h) {
+		r = directed_user_init(directed, &h->user);
+		h->shape = shape_of(&h->user.device);
+	}
 	if (r == WEFT_OK)
-		return user;
-	free(user);
+		return h;
+	free(h);
 	fail("cannot use", r, NULL);
 	return NULL;
 }
@@ -166,19 +246,24 @@ static void close_handle(void *handle)
 	free(handle);
 }
 
-static const struct weft_rio_device *device_of(void *handle)
+static const struct store_shape *shape(void *handle)
 {
-	return &((struct directed_user *)handle)->device;
+	return &((struct handle *)handle)->shape;
+}
+
+static bool can(void *handle, enum store_abilities what)
+{
+	return shape(handle)->can & what;
 }
 
 static int64_t get_size(void *handle)
 {
-	return (int64_t)device_of(handle)->size_bytes;
+	return (int64_t)shape(handle)->size_bytes;
 }
 
 static int block_size(void *handle, uint32_t *minimum, uint32_t *preferred, uint32_t *maximum)
 {
-	*minimum = device_of(handle)->block_bytes;
+	*minimum = shape(handle)->block_bytes;
 	*preferred = PREFERRED_BYTES;
 	*maximum = REQUEST_BYTES_MAX;
 	return 0;
@@ -186,30 +271,30 @@ static int block_size(void *handle, uint32_t *minimum, uint32_t *preferred, uint
 
 static int can_write(void *handle)
 {
-	return !device_of(handle)->is_readonly;
+	return !shape(handle)->is_readonly;
 }
 
 static int can_flush(void *handle)
 {
-	return device_of(handle)->can_flush;
+	return can(handle, STORE_CAN_FLUSH);
 }
 
 static int can_fua(void *handle)
 {
 	/* Not by flush(): a client must hear of lost writes when it flushes itself. */
-	return device_of(handle)->can_fua || device_of(handle)->can_flush ? NBDKIT_FUA_NATIVE
+	return can(handle, STORE_CAN_FUA) || can(handle, STORE_CAN_FLUSH) ? NBDKIT_FUA_NATIVE
 									  : NBDKIT_FUA_NONE;
 }
 
 static int can_trim(void *handle)
 {
-	return device_of(handle)->can_discard;
+	return can(handle, STORE_CAN_DISCARD);
 }
 
 /* If it cannot, nbdkit writes zeroes. */
 static int can_zero(void *handle)
 {
-	return device_of(handle)->can_write_zeroes;
+	return can(handle, STORE_CAN_WRITE_ZEROES);
 }
 
 /*
@@ -234,10 +319,46 @@ static int can_multi_conn(void *handle)
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
+static enum store_op op_of(enum weft_rio_operation operation)
+{
+	switch (operation) {
+	case WEFT_RIO_READ:
+		return STORE_READ;
+	case WEFT_RIO_WRITE:
+		return STORE_WRITE;
+	case WEFT_RIO_WRITE_ZEROES:
+		return STORE_WRITE_ZEROES;
+	case WEFT_RIO_DISCARD:
+		return STORE_DISCARD;
+	default:
+		return STORE_FLUSH;
+	}
+}
+
+/* A discard is not made durable by itself, nor anything without FUA: a flush follows. */
+static enum weft_reason do_plain(void *handle, const struct directed_request *q)
+{
+	const struct span memory = { q->memory, q->length };
+	const bool has_fua = can(handle, STORE_CAN_FUA) && q->operation != WEFT_RIO_DISCARD;
+	const struct store_request r = { .op = op_of(q->operation),
+					 .flags = q->is_fua && has_fua ? STORE_FUA : 0,
+					 .offset = q->offset,
+					 .length = q->length,
+					 .spans = &memory,
+					 .span_count = q->memory ? 1 : 0 };
+	enum weft_reason reason = plain_do(plain, &r);
+
+	if (reason == WEFT_OK && q->is_fua && !has_fua)
+		reason = plain_do(plain, &(struct store_request){ .op = STORE_FLUSH });
+	return reason;
+}
+
 static int do_request(void *handle, const char *what, const struct directed_request *q)
 {
 	struct weft_rio_result ended = { 0 };
-	enum weft_reason r = directed_do(directed, handle, q, &ended);
+	enum weft_reason r = plain ? do_plain(handle, q)
+				   : directed_do(directed, &((struct handle *)handle)->user, q,
+						 &ended);
 
 	return r == WEFT_OK ? 0 : fail(what, r, ended.text);
 }
@@ -292,7 +413,7 @@ static int flush(void *handle, uint32_t flags)
 
 static struct nbdkit_plugin plugin = {
 	.name = "weft",
-	.longname = "weft directed remote I/O",
+	.longname = "weft block devices",
 	.version = WEFT_VERSION,
 	.description = plugin_description,
 	.config = config,

@@ -126,6 +126,7 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	a->host = &machine;
 	a->event_fd = -1;
 	a->on_event = config.options.on_event;
+	a->after_events = config.options.after_events;
 	a->on_event_context = config.options.context;
 	guard_open();
 	observe_open(&a->observed);
@@ -165,6 +166,7 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 		adapter_leave(adapter);
 		return WEFT_R_BUSY;
 	}
+	pager_stop(adapter); /* at first: it may be waking the network's thread */
 	if (adapter->net) {
 		progress_stop(adapter->net);
 		net_close(adapter->net);
@@ -172,7 +174,6 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 		had_net = true;
 	}
 	watch = adapter->core.mem.watch;
-	pager_stop(adapter);
 	r = adapter_fini(&adapter->core);
 	CHECK(r == WEFT_OK);
 	adapter_leave(adapter);
@@ -228,6 +229,7 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 		if (adapter->net)
 			progress_notice(adapter->net);
 		until = to_timespec(end < adapter->due_seen ? end : adapter->due_seen);
+		adapter_wake_now(adapter);
 		/* A thread that was cancelled here would leave the lock behind. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 		pthread_cond_timedwait(&adapter->has_event, &adapter->lock, &until);

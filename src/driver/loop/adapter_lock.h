@@ -33,6 +33,17 @@ struct host {
 	void (*has_network)(struct weft_adapter *a);
 };
 
+/*
+ * What the lock's holder owes to threads that sleep. They are woken when the lock has been
+ * released: a thread that runs at once, on the same processor, would sleep again for the lock.
+ */
+enum adapter_wake {
+	WAKE_PROGRAM = 1,   /* after_events(), as on_event() was called */
+	WAKE_WAITERS = 2,   /* those in weft_event_next() */
+	WAKE_BYSTANDER = 4, /* the adapter's thread, which waits for a condition */
+	WAKE_WATCHER = 8    /* a thread that sleeps on the sockets */
+};
+
 struct weft_adapter {
 	/*
 	 * While the adapter's thread serves (QP-16) every thread takes the lock by trying at first,
@@ -42,13 +53,15 @@ struct weft_adapter {
 	atomic_bool is_served;
 	atomic_uint entering;
 	pthread_mutex_t lock;	  /* guards everything below; the only lock */
+	uint32_t wakes;		  /* enum adapter_wake: 0 while the lock is free */
 	pthread_cond_t has_event; /* signalled when core.events may have become non-empty */
 	uint32_t waiters;	  /* threads in weft_event_next() */
 	uint64_t due_seen;	  /* the deadline until which the latest of them sleeps */
 	uint64_t polls;		  /* by the program: while this grows, the thread stands by */
 	uint64_t polls_armed;	  /* polls when the program last armed a CQ, or ceased to poll */
 	void (*on_event)(void *context, const struct weft_event *event); /* or NULL */
-	void *on_event_context;
+	void (*after_events)(void *context); /* or NULL; is not changed */
+	void *on_event_context;		     /* the same */
 	int event_fd;	      /* an eventfd, see weft_adapter_fd(); -1: not asked for */
 	bool is_event_fd_set; /* it is readable */
 	const struct host *host;
@@ -139,12 +152,36 @@ static inline bool adapter_is_short(struct weft_adapter *a)
 	return a->core.faults && adapter_fault_falls(&a->core, &a->core.dice, FAULT_NO_MEMORY, 0);
 }
 
+/* Wakes the threads; the lock need not be held. */
+void adapter_wake(struct weft_adapter *a, uint32_t wakes);
+
+/* Before the lock's holder waits for a condition, which releases the lock. */
+static inline void adapter_wake_now(struct weft_adapter *a)
+{
+	uint32_t wakes = a->wakes;
+
+	a->wakes = 0;
+	if (wakes != 0)
+		adapter_wake(a, wakes);
+}
+
+/* Releases the lock, and wakes the threads that are to be woken. */
+static inline void adapter_unlock(struct weft_adapter *a)
+{
+	uint32_t wakes = a->wakes;
+
+	a->wakes = 0;
+	pthread_mutex_unlock(&a->lock);
+	if (__builtin_expect(wakes != 0, 0))
+		adapter_wake(a, wakes);
+}
+
 /* Releases the lock without progress: the call cannot have created work. */
 static inline void adapter_leave(struct weft_adapter *a)
 {
 	if (a->observed.observer)
 		observe_drain(&a->observed);
-	pthread_mutex_unlock(&a->lock);
+	adapter_unlock(a);
 }
 
 /*

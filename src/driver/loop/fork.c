@@ -99,7 +99,7 @@ static void send_what_waits(void)
 		a->on_event = NULL; /* the handler's state may be destroyed already */
 		if (a->net)
 			net_exit(a->net);
-		pthread_mutex_unlock(&a->lock);
+		adapter_unlock(a);
 	}
 	pthread_mutex_unlock(&process.lock);
 }
@@ -157,6 +157,7 @@ static void forked(void)
 
 		/* Event handlers, the event descriptor, traces and captures are the parent's. */
 		a->on_event = NULL;
+		a->wakes = 0;
 		if (a->event_fd >= 0)
 			close(a->event_fd);
 		a->event_fd = -1;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "driver/loop/adapter_lock.h"
 #include "driver/loop/carrier.h"
@@ -45,6 +46,8 @@ struct net {
 	uint32_t lean_left;   /* see net_poll_lean() */
 	/* progress.c */
 	pthread_t thread;
+	int thread_number;    /* the kernel's */
+	sem_t has_begun;      /* the thread: its number is known */
 	pthread_cond_t rouse; /* wakes the thread from standing by */
 	enum progress_state state;
 	int favour;	/* above 0: polls find the arrivals; below: the thread does */
@@ -53,7 +56,7 @@ struct net {
 	uint32_t standby_backoff, standby_backoff_left;
 	uint32_t standby_backoffs; /* ever: times that a peer waited because the thread stood by */
 	uint32_t periods;	   /* consecutive periods of standing by */
-	bool is_woken;		   /* wake was written, and the thread has not run since */
+	bool is_woken;	 /* wake was written, or will be at once; no thread has read it since */
 	uint32_t asleep; /* threads that sleep on the sockets: net_rest() was called for each */
 	uint64_t wakes_missed; /* sleeps that no peer ended although input was there */
 	/* Requests posted since the program last polled; some of them wait to be sent together. */
@@ -188,6 +191,9 @@ void progress_lead(struct net *net, bool is_always);
 
 /* is_served: the adapter's thread does all of the work from now on. WEFT_R_BUSY: a program does. */
 enum weft_reason progress_serve(struct net *net, bool is_served);
+
+/* WAKE_BYSTANDER, WAKE_WATCHER: the lock need not be held. */
+void progress_wake(struct net *net, uint32_t wakes);
 
 /* A deadline may have moved, or a thread waits for events: wakes the adapter's thread if needed. */
 void progress_notice(struct net *net);

@@ -48,10 +48,11 @@ static void *pager_run(void *argument)
 		bool is_there;
 
 		if (p->count == 0) {
+			adapter_wake_now(a);
 			pthread_cond_wait(&p->wake, &a->lock);
 			continue;
 		}
-		pthread_mutex_unlock(&a->lock);
+		adapter_unlock(a);
 		is_there = pages_are_there(range.addr, range.length, range.is_written) ||
 			   bring_singly(&range, &failing);
 		pthread_mutex_lock(&a->lock);
@@ -96,7 +97,7 @@ void pager_stop(struct weft_adapter *a)
 		return;
 	p->is_ending = true;
 	pthread_cond_signal(&p->wake);
-	pthread_mutex_unlock(&a->lock);
+	adapter_unlock(a);
 	pthread_join(p->thread, NULL);
 	pthread_mutex_lock(&a->lock);
 	pthread_cond_destroy(&p->wake);

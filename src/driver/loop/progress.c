@@ -9,7 +9,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "driver/loop/net.h"
@@ -130,6 +132,7 @@ static void guard(struct net *net)
 		struct timespec until = to_timespec(net_look_at_clock(net) + wait_ns);
 
 		waits = net->waits;
+		adapter_wake_now(a);
 		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
 		wait_ns = wait_ns < guard_most_ns ? 2 * wait_ns : wait_ns;
 		if (net->is_waiting && net->waits == waits) {
@@ -185,8 +188,10 @@ static void stand_by(struct net *net)
 	uint64_t polls = a->polls, waits = net->waits, worked = worked_ns();
 	uint64_t start_ns = net_look_at_clock(net);
 	struct timespec until = to_timespec(start_ns + stand_by_ns);
-	bool is_over = pthread_cond_timedwait(&net->rouse, &a->lock, &until) == ETIMEDOUT;
+	bool is_over;
 
+	adapter_wake_now(a);
+	is_over = pthread_cond_timedwait(&net->rouse, &a->lock, &until) == ETIMEDOUT;
 	if (a->core.cqs_armed > 0 &&
 	    (a->polls - polls) * awake_ns < net_look_at_clock(net) - start_ns)
 		a->polls_armed = a->polls;
@@ -216,22 +221,22 @@ static uint64_t sleep_ns(struct net *net)
 	return left_ns < most_ms * NS_PER_MS ? left_ns : most_ms * NS_PER_MS;
 }
 
+/* The thread that wakes others writes when it has released the lock: that may be still to come. */
 static void forget_waking(struct net *net)
 {
 	uint64_t count;
 
 	if (!net->is_woken)
 		return;
-	net->is_woken = false;
 	net->calls_other++;
-	(void)!read(net->wake.fd, &count, sizeof(count));
+	net->is_woken = read(net->wake.fd, &count, sizeof(count)) < 0;
 }
 
 static void sleep_begin(struct net *net)
 {
 	net->calls_other++;
 	net->asleep++;
-	pthread_mutex_unlock(&net->adapter->lock);
+	adapter_unlock(net->adapter);
 }
 
 /* is_late: no socket was ready in the whole time. */
@@ -290,6 +295,7 @@ static void follow(struct net *net)
 		bool was_led = net->is_led;
 
 		then = leading_now(net);
+		adapter_wake_now(a);
 		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
 		if (net->is_driven || (was_led && net->is_led && net->leads == then.leads))
 			thread_move(net, PROGRESS_IDLE);
@@ -315,7 +321,7 @@ static void serve(struct net *net)
 
 	thread_move(net, PROGRESS_SERVING);
 	adapter_watch(a);
-	pthread_mutex_unlock(&a->lock);
+	adapter_unlock(a);
 	sched_yield();
 	for (int i = 0; i < LET_IN_MAX && atomic_load(&a->entering) > 0; i++)
 		;
@@ -359,6 +365,8 @@ static void *progress_run(void *context)
 	struct weft_adapter *a = net->adapter;
 	struct leading then = { 0 };
 
+	net->thread_number = (int)syscall(SYS_gettid);
+	sem_post(&net->has_begun);
 	ask_for_short_turns();
 	pthread_mutex_lock(&a->lock);
 	while (!is_stopping(net)) {
@@ -393,7 +401,7 @@ static void *progress_run(void *context)
 		else
 			adapter_watch(a);
 	}
-	pthread_mutex_unlock(&a->lock);
+	adapter_unlock(a);
 	return NULL;
 }
 
@@ -408,6 +416,7 @@ enum weft_reason progress_start(struct net *net)
 	error = pthread_cond_init(&net->rouse, &attr);
 	if (error != 0)
 		return system_reason(error);
+	sem_init(&net->has_begun, 0, 0);
 	/* The program's signals are for its own threads. A fault is this thread's own. */
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
@@ -421,21 +430,31 @@ enum weft_reason progress_start(struct net *net)
 		pthread_cond_destroy(&net->rouse);
 		return system_reason(error);
 	}
+	while (sem_wait(&net->has_begun) < 0) /* a signal of the program came */
+		continue;
 	return WEFT_OK;
+}
+
+void progress_wake(struct net *net, uint32_t wakes)
+{
+	const uint64_t one = 1;
+
+	if (wakes & WAKE_BYSTANDER)
+		pthread_cond_signal(&net->rouse);
+	if (wakes & WAKE_WATCHER)
+		(void)call_write(net->wake.fd, &one, sizeof(one));
 }
 
 static void rouse(struct net *net)
 {
-	const uint64_t one = 1;
-
 	if (net->state == PROGRESS_SERVING)
 		return; /* it does not sleep */
 	if (progress_is_aside(net) && !net->is_led) {
-		pthread_cond_signal(&net->rouse);
+		net->adapter->wakes |= WAKE_BYSTANDER;
 	} else if (!net->is_woken) {
 		net->is_woken = true;
 		net->calls_other++;
-		(void)call_write(net->wake.fd, &one, sizeof(one));
+		net->adapter->wakes |= WAKE_WATCHER;
 	}
 }
 
@@ -527,7 +546,7 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 	net->is_led = false;
 	if (net->state == PROGRESS_IDLE && !net->is_driven) {
 		move(net, PROGRESS_FOLLOWING);
-		pthread_cond_signal(&net->rouse);
+		a->wakes |= WAKE_BYSTANDER;
 	}
 	take_what_came(net, &set, count <= 0 || watched[SOCKETS].revents != 0);
 	return watched[ALSO].revents != 0;
@@ -538,7 +557,7 @@ void progress_lead(struct net *net, bool is_always)
 	net->is_driven = is_always;
 	if (net->state == PROGRESS_IDLE && !is_always)
 		move(net, PROGRESS_FOLLOWING);
-	pthread_cond_signal(&net->rouse);
+	net->adapter->wakes |= WAKE_BYSTANDER;
 	if (net->state == PROGRESS_WATCHING)
 		rouse(net);
 }
@@ -566,10 +585,11 @@ void progress_stop(struct net *net)
 		return;
 	rouse(net); /* before the move: rouse() chooses by the state what to signal */
 	move(net, PROGRESS_STOPPING);
-	pthread_mutex_unlock(&a->lock);
+	adapter_unlock(a);
 	pthread_join(net->thread, NULL);
 	pthread_mutex_lock(&a->lock);
 	move(net, PROGRESS_NONE);
+	sem_destroy(&net->has_begun);
 	pthread_cond_destroy(&net->rouse);
 }
 

@@ -28,8 +28,20 @@ static void hand_out_events(struct weft_adapter *a)
 	struct weft_event event;
 
 	/* Bound: the lock is held, so no further events are raised. */
-	while (event_pop(&a->core.events, &event))
+	while (event_pop(&a->core.events, &event)) {
 		a->on_event(a->on_event_context, &event);
+		a->wakes |= WAKE_PROGRAM;
+	}
+}
+
+void adapter_wake(struct weft_adapter *a, uint32_t wakes)
+{
+	if ((wakes & WAKE_PROGRAM) && a->after_events)
+		a->after_events(a->on_event_context);
+	if (wakes & WAKE_WAITERS)
+		pthread_cond_broadcast(&a->has_event);
+	if (wakes & (WAKE_BYSTANDER | WAKE_WATCHER))
+		progress_wake(a->net, wakes);
 }
 
 void adapter_show_events(struct weft_adapter *a)
@@ -72,7 +84,7 @@ static void work(struct weft_adapter *a, bool can_wait)
 	adapter_show_events(a);
 	/* A waiting thread sleeps until the deadline that it saw: wake it for an earlier one. */
 	if (a->waiters > 0 && (!list_is_empty(&a->core.events) || adapter_due_all(a) < a->due_seen))
-		pthread_cond_broadcast(&a->has_event);
+		a->wakes |= WAKE_WAITERS;
 	if (a->net)
 		progress_notice(a->net);
 }

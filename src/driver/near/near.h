@@ -18,6 +18,11 @@ struct near_config {
 	uint8_t adapter_slot;  /* our own */
 	struct mem_table *mem; /* its regions; NULL: they are not shown to other processes */
 	bool takes_runs;       /* else every packet comes alone: see struct ib_in */
+	/*
+	 * A thread of the process, by the kernel's number, that lives as long and executes no other
+	 * program. 0: no process accesses our memory.
+	 */
+	int thread_number;
 };
 
 /* WEFT_OK, or why there is no near path. */

@@ -16,8 +16,8 @@
 
 enum { SIZE_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
-/* The version of this memory: "wfB1", and what it is made of. */
-static const uint64_t magic = UINT64_C(0x77664231) << 32 | sizeof(struct near_board);
+/* The version of this memory: "wfB2", and what it is made of. */
+static const uint64_t magic = UINT64_C(0x77664232) << 32 | sizeof(struct near_board);
 
 static void *memory_make(size_t bytes, bool is_read_only, int *fd)
 {
@@ -38,7 +38,7 @@ static void *memory_make(size_t bytes, bool is_read_only, int *fd)
 	return NULL;
 }
 
-bool near_shown_open(struct near_shown *s, enum weft_policy policy)
+bool near_shown_open(struct near_shown *s, enum weft_policy policy, int thread_number)
 {
 	*s = (struct near_shown){ .board_fd = -1, .marks_fd = -1 };
 	if (getrandom(&s->token, sizeof(s->token), 0) != sizeof(s->token))
@@ -54,6 +54,7 @@ bool near_shown_open(struct near_shown *s, enum weft_policy policy)
 	s->board->token = s->token;
 	s->board->token_addr = (uintptr_t)&s->token;
 	s->board->policy = policy;
+	s->board->thread_number = thread_number;
 	s->board->magic = magic;
 	return true;
 }
@@ -100,29 +101,34 @@ int near_seen_move(const struct near_seen *s, uint64_t addr, void *bytes, size_t
 	const struct iovec local = { bytes, length };
 	const struct iovec remote = { (void *)(uintptr_t)addr, length };
 	ssize_t moved = syscall(is_write ? SYS_process_vm_writev : SYS_process_vm_readv,
-				(long)s->pid, &local, 1L, &remote, 1L, 0L);
+				(long)s->number, &local, 1L, &remote, 1L, 0L);
 
 	return moved == (ssize_t)length ? 0 : moved < 0 ? errno : EFAULT;
 }
 
-/* The process of that number has the token where its board says: it is the one, and lets us. */
-static bool is_process(const struct near_seen *s)
+/*
+ * The thread is one of the process, but not its first, which has the number of the process. It has
+ * the token where its board says: it is the one, and lets us.
+ */
+static bool is_process(const struct near_seen *s, pid_t pid)
 {
 	uint64_t token = 0;
 
-	return s->board->magic == magic &&
+	return s->board->magic == magic && s->number != pid &&
+	       syscall(SYS_tgkill, (long)pid, (long)s->number, 0L) == 0 &&
 	       near_seen_move(s, s->board->token_addr, &token, sizeof(token), false) == 0 &&
 	       token == s->board->token;
 }
 
 bool near_seen_open(struct near_seen *s, const int fds[2], pid_t pid)
 {
-	*s = (struct near_seen){ .pid = pid };
+	*s = (struct near_seen){ 0 };
 	if (pid <= 0)
 		return false;
 	s->board = memory_map(fds[0], sizeof(*s->board), PROT_READ);
 	s->marks = memory_map(fds[1], sizeof(*s->marks), PROT_READ | PROT_WRITE);
-	if (s->board && s->marks && is_process(s))
+	s->number = s->board ? s->board->thread_number : 0;
+	if (s->board && s->marks && is_process(s, pid))
 		return true;
 	near_seen_close(s);
 	return false;

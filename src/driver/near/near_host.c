@@ -154,7 +154,7 @@ static bool host_show(void *owner, struct near_shown *shown, enum weft_policy po
 {
 	struct near_host *h = owner;
 
-	if (!near_shown_open(shown, policy))
+	if (!near_shown_open(shown, policy, h->config.thread_number))
 		return false;
 	h->peers = (struct mem_peers){ .unmapped = &shown->board->unmapped,
 				       .each = shown->marks->peers,

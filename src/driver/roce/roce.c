@@ -93,7 +93,8 @@ static void near_start(struct roce *r)
 		.owner = r->net,
 		.adapter_slot = udp_adapter_slot(r->udp),
 		.mem = near_wished() == NEAR_WISH_PACKETS ? NULL : &r->net->adapter->core.mem,
-		.takes_runs = !r->net->adapter->core.faults /* which fall on single packets */
+		.takes_runs = !r->net->adapter->core.faults, /* which fall on single packets */
+		.thread_number = r->net->thread_number,
 	};
 
 	if (r->near || r->near_tries == 0)

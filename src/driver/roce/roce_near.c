@@ -10,26 +10,22 @@ static const uint64_t again_ns = 1000 * 1000 * 1000;
 
 /* ---- Addresses of this host ----------------------------------------------------------------- */
 
-static uint32_t place_of(const uint8_t *ip, size_t bytes)
+/* The addresses of a host differ in their last byte, or are few. */
+static uint32_t place_of(bool is_ipv6, const uint8_t *ip)
 {
-	uint32_t sum = 0;
-
-	for (size_t i = 0; i < bytes; i++)
-		sum = sum * 31 + ip[i];
-	return sum % ROCE_ADDRESSES;
+	return ip[is_ipv6 ? 15 : 3] % ROCE_ADDRESSES;
 }
 
 /* NULL: the adapter has no RoCE yet. */
 static bool is_local(struct roce *r, bool is_ipv6, const uint8_t *ip)
 {
-	const size_t bytes = is_ipv6 ? 16 : 4;
-	struct roce_address *at = r ? &r->addresses[place_of(ip, bytes)] : NULL;
+	struct roce_address *at = r ? &r->addresses[place_of(is_ipv6, ip)] : NULL;
 
 	if (!at)
 		return udp_is_local(is_ipv6, ip);
-	if (!at->is_known || at->is_ipv6 != is_ipv6 || memcmp(at->ip, ip, bytes) != 0) {
+	if (!at->is_known || at->is_ipv6 != is_ipv6 || !inet_is_same_address(is_ipv6, at->ip, ip)) {
 		*at = (struct roce_address){ .is_known = true, .is_ipv6 = is_ipv6 };
-		memcpy(at->ip, ip, bytes);
+		memcpy(at->ip, ip, is_ipv6 ? 16 : 4);
 		at->is_local = udp_is_local(is_ipv6, ip);
 	}
 	return at->is_local;

@@ -20,6 +20,11 @@ enum {
 	BATCH_ENOUGH = 48 * 1024,
 	BATCHES_MAX = 8, /* then packets received meanwhile are handled first */
 	NEAR_MAX = 256,	 /* the same of packets by shared memory */
+	/*
+	 * Bytes by shared memory, after which the sender hears of them: it would else come to the
+	 * end of its window, and find the receiver asleep when it goes on.
+	 */
+	NEAR_BYTES_ENOUGH = 128 * 1024,
 	/* Alignment of packets of a batch: the kernel copies faster from full cache lines. */
 	ROOM_ALIGN = 64,
 	ROOM_BYTES = (UDP_BATCH_BYTES_MAX + IBA_PACKET_MAX) / ROOM_ALIGN * ROOM_ALIGN +
@@ -156,11 +161,13 @@ bool roce_input_near(struct roce *r)
 	bool is_recorded = r->net->adapter->observed.recording;
 	const struct ib_in *in = near_next(r->near);
 	uint32_t count = 0;
+	size_t bytes = 0;
 
 	if (in)
 		net_look_at_clock(r->net);
-	for (; in; in = count < NEAR_MAX ? near_next(r->near) : NULL) {
+	while (in) {
 		count++;
+		bytes += in->length;
 		if (is_recorded)
 			record_in(r, in);
 		if (!roce_near_is_source(r, in))
@@ -169,6 +176,7 @@ bool roce_input_near(struct roce *r)
 			roce_faults_take(r, in);
 		else
 			(void)roce_take(r, in);
+		in = count < NEAR_MAX && bytes < NEAR_BYTES_ENOUGH ? near_next(r->near) : NULL;
 	}
 	return count > 0;
 }

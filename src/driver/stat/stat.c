@@ -23,8 +23,9 @@
 #include "driver/stat/stat.h"
 #include "driver/stat/stat_report.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/report_socket.h"
 
-enum { CLIENTS_MAX = 8, BACKLOG = 16, NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
+enum { CLIENTS_MAX = 8, NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
 
 /* How long a client may keep its place; the delay after running out of descriptors. */
 static const uint64_t client_ns = NS_PER_S;
@@ -110,63 +111,33 @@ static char *report(size_t *length)
 
 /* ---- Clients -------------------------------------------------------------------------------- */
 
-struct client {
-	int fd;
-	char *text;
-	size_t length, sent;
-	uint64_t end_ns;
-};
-
 struct server {
-	struct client clients[CLIENTS_MAX];
+	struct report_client clients[CLIENTS_MAX];
 	uint32_t count;
 	uint64_t accept_ns; /* accept no client before */
 };
 
-static bool is_same_user(int fd)
-{
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-	       peer.uid == geteuid();
-}
-
-/* Sends as much as the socket takes. False: all is sent, or the client is gone. */
-static bool client_send(struct client *c)
-{
-	while (c->sent < c->length) {
-		ssize_t n = send(c->fd, c->text + c->sent, c->length - c->sent,
-				 MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (n < 0)
-			return errno == EAGAIN || errno == EINTR;
-		c->sent += (size_t)n;
-	}
-	return false;
-}
-
 static void client_close(struct server *s, uint32_t i)
 {
-	close(s->clients[i].fd);
-	free(s->clients[i].text);
+	report_client_close(&s->clients[i]);
 	s->clients[i] = s->clients[--s->count];
 }
 
 static void serve_new(struct server *s)
 {
-	struct client c = { .fd = accept4(stat.listener, NULL, NULL, SOCK_CLOEXEC) };
+	struct report_client c = { 0 };
+	int err = report_client_accept(stat.listener, &c);
 
-	if (c.fd < 0) {
-		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+	if (err < 0) {
+		if (err != -EAGAIN)
 			s->accept_ns = clock_ns() + retry_ns;
 		return;
 	}
-	if (is_same_user(c.fd))
+	if (c.is_same_user)
 		c.text = report(&c.length);
 	c.end_ns = clock_ns() + client_ns;
 	s->clients[s->count++] = c;
-	if (!c.text || !client_send(&s->clients[s->count - 1]))
+	if (!c.text || !report_client_send(&s->clients[s->count - 1]))
 		client_close(s, s->count - 1);
 }
 
@@ -176,9 +147,9 @@ static void serve_old(struct server *s, const struct pollfd *fds)
 
 	/* In reverse order: a closed client's place goes to the last one, which had its turn. */
 	for (uint32_t i = s->count; i-- > 0;) {
-		struct client *c = &s->clients[i];
+		struct report_client *c = &s->clients[i];
 
-		if (now_ns >= c->end_ns || (fds[i].revents && !client_send(c)))
+		if (now_ns >= c->end_ns || (fds[i].revents && !report_client_send(c)))
 			client_close(s, i);
 	}
 }
@@ -243,15 +214,12 @@ static void close_sockets(void)
 
 static bool open_sockets(void)
 {
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "weft/%ld", (long)getpid());
-	socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	char name[REPORT_NAME_MAX];
 
+	snprintf(name, sizeof(name), "weft/%ld", (long)getpid());
 	stat.wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	stat.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	return stat.wake >= 0 && stat.listener >= 0 &&
-	       bind(stat.listener, (const struct sockaddr *)&at, length) == 0 &&
-	       listen(stat.listener, BACKLOG) == 0;
+	stat.listener = report_listen(name);
+	return stat.wake >= 0 && stat.listener >= 0;
 }
 
 /* On failure the counters are not available; the program goes on. */

@@ -38,6 +38,7 @@ static void look_at_qp(struct weft_qp *qp, struct stat_qp *seen)
 		.send_queued = qp->sq.count,
 		.recv_queued = qp->srq ? 0 : qp->rq.used,
 	};
+	seen->has_iscsi = iscsi_offload_query(qp, &seen->iscsi) == WEFT_OK;
 	ib_collect_direct(qp);
 	if (qp->tally.is_begun)
 		look_at_roce(qp, seen);
@@ -246,9 +247,28 @@ static void tell_space(FILE *to, const struct stat_space *s)
 	fputc('\n', to);
 }
 
+static void tell_iscsi(FILE *to, const struct weft_iscsi_attr *i)
+{
+	tell(to, "commands_open", i->commands_open);
+	tell(to, "commands", i->commands);
+	tell(to, "responses", i->responses);
+	tell(to, "r2ts", i->r2ts);
+	tell(to, "data_ins", i->data_ins);
+	tell(to, "data_outs", i->data_outs);
+	tell(to, "bytes_placed", i->bytes_placed);
+	tell(to, "bytes_sent", i->bytes_sent);
+	tell(to, "controls_in", i->controls_in);
+	tell(to, "controls_out", i->controls_out);
+	tell(to, "refused", i->refused);
+	tell(to, "dropped", i->dropped);
+}
+
 static void tell_qp(FILE *to, const struct stat_qp *q)
 {
-	static const char *const services[] = { "RC", "UC", "RD", "UD" };
+	static const char *const services[] = {
+		[WEFT_RC] = "RC", [WEFT_UC] = "UC",	  [WEFT_RD] = "RD",
+		[WEFT_UD] = "UD", [WEFT_ISCSI] = "ISCSI",
+	};
 	char text[WEFT_ADDRESS_TEXT];
 
 	fprintf(to, "qp number=%06x state=%s service=%s link=%s", q->number,
@@ -264,6 +284,8 @@ static void tell_qp(FILE *to, const struct stat_qp *q)
 	tell_traffic(to, &q->traffic);
 	if (q->is_roce)
 		tell_tally(to, q);
+	if (q->has_iscsi)
+		tell_iscsi(to, &q->iscsi);
 	fprintf(to, " reason=%s", weft_reason_name(q->reason));
 	if (q->said)
 		fprintf(to, " said=%s", q->said);
@@ -281,6 +303,7 @@ void report_adapter(FILE *to, const struct stat_adapter *seen)
 	tell(to, "qps", u->qps);
 	tell(to, "regions", u->regions);
 	tell(to, "windows", u->windows);
+	tell(to, "iscsi_regions", u->iscsi_regions);
 	tell(to, "links", seen->links);
 	tell(to, "listeners", seen->listeners);
 	tell(to, "accesses_refused", u->accesses_refused);

@@ -17,6 +17,7 @@
 
 #include "driver/roce/roce.h"
 #include "driver/tcp/tcp.h"
+#include "iscsi/offload.h"
 
 struct stat_qp {
 	uint32_t number, send_queued, recv_queued;
@@ -32,6 +33,9 @@ struct stat_qp {
 	bool is_roce, has_path, is_near;
 	uint32_t peer_qp;
 	struct qp_tally tally;
+	/* Of a queue pair in iSCSI mode that has a connection. */
+	bool has_iscsi;
+	struct weft_iscsi_attr iscsi;
 };
 
 /* An address space that the program made. */

@@ -10,7 +10,8 @@ static void link_ready(struct watch *w, uint32_t events);
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase)
+struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase,
+			 const struct stream_core *core)
 {
 	struct link *link;
 
@@ -19,8 +20,9 @@ struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase)
 	link = calloc(1, sizeof(*link));
 	if (!link)
 		return NULL;
-	link->setup = calloc(1, sizeof(*link->setup));
-	if (!link->setup) {
+	if (core->has_setup)
+		link->setup = calloc(1, sizeof(*link->setup));
+	if (core->has_setup && !link->setup) {
 		free(link);
 		return NULL;
 	}
@@ -28,6 +30,7 @@ struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase)
 	link->tcp = tcp;
 	link->net = tcp->net;
 	link->phase = phase;
+	link->core = core;
 	list_init(&link->request.link);
 	list_init(&link->silent_link);
 	list_init(&link->all_link);
@@ -105,8 +108,7 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 		listener_release(link);
 	if (link->stream) {
 		link_traffic(link, &link->traffic);
-		buffers_return(tcp, link);
-		iwarp_destroy(link->stream);
+		link->core->destroy(link);
 		link->stream = NULL;
 	}
 	traffic_add(&tcp->carried, &link->traffic);
@@ -172,7 +174,7 @@ enum weft_reason link_check_qp(const struct weft_qp *qp)
 {
 	const struct link *old = qp->link;
 
-	if (qp->service != WEFT_RC || qp->is_xrc)
+	if ((qp->service != WEFT_RC && qp->service != WEFT_ISCSI) || qp->is_xrc)
 		return WEFT_R_WR_SERVICE;
 	if (qp->state > WEFT_QPS_INIT)
 		return WEFT_R_QP_STATE;
@@ -210,19 +212,8 @@ void link_traffic(const struct link *link, struct weft_traffic *t)
 {
 	struct weft_traffic v = link->traffic;
 
-	if (link->stream) {
-		const struct iwarp_counts *c = iwarp_counts(link->stream);
-
-		v.messages_in = c->messages_in;
-		v.messages_out = c->messages_out;
-		v.frames_in = c->fpdus_in;
-		v.frames_out = c->fpdus_out;
-		v.bytes_in += c->bytes_in;
-		v.bytes_out += c->bytes_out;
-		v.payload_in = c->payload_in;
-		v.payload_out = c->payload_out;
-		v.payload_copied = c->payload_copied;
-	}
+	if (link->stream)
+		link->core->count(link, &v);
 	*t = v;
 }
 
@@ -373,7 +364,7 @@ bool link_service(struct link *link)
 void link_note_unread(struct link *link)
 {
 	list_remove(&link->unread_link);
-	if (link_near_runs(link) && iwarp_wants(link->stream) && link_near_has_input(link))
+	if (link_near_runs(link) && link->core->wants(link) && link_near_has_input(link))
 		list_add_tail(&link->tcp->unread, &link->unread_link);
 }
 
@@ -418,8 +409,12 @@ static void connected(struct link *link)
 		link->qp->ends.local = link->local;
 	if (link->alive_ns > 0)
 		socket_watch_peer(link->watch.fd, link->alive_ns);
-	link_near_offer(link);
 	link_record(link, true);
+	if (!link->core->has_setup) {
+		link_begin_plain(link);
+		return;
+	}
+	link_near_offer(link);
 	link_move(link, LINK_SETUP);
 	link_service(link);
 }
@@ -462,16 +457,17 @@ void link_expire(struct link *link)
 	uint64_t now_ns = link->net->now_ns;
 
 	if (link_has_stream(link)) {
-		if (link->phase == LINK_AWAITING_RTR && link->ready_ns <= now_ns)
-			iwarp_refuse(link->stream, WEFT_R_CONNECT_TIMEOUT);
 		if (link_near_is_stuck(link, now_ns))
 			link_stream_lost(link);
-		iwarp_expire(link->stream, now_ns);
-	} else if (link->phase == LINK_REFUSED && mpa_setup_due(link->setup) > now_ns) {
+		link->core->expire(link);
+	} else if (link->phase == LINK_REFUSED && link_dial_due(link) > now_ns) {
 		enum weft_reason r = link_connect(link);
 
 		if (r != WEFT_OK)
 			link_failed(link, r, true);
+		return;
+	} else if (!link->setup) {
+		link_failed(link, WEFT_R_CONNECT_TIMEOUT, true);
 		return;
 	} else {
 		mpa_setup_expire(link->setup, now_ns);

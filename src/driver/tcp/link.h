@@ -21,7 +21,8 @@ void link_trace_terms(const struct link *link);
 void link_move(struct link *link, enum link_phase to);
 
 /* link.c */
-struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase);
+struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase,
+			 const struct stream_core *core);
 
 /* Frees the link once no handle refers to it, after the calls that work on it have returned. */
 void link_free_if_unused(struct link *link);
@@ -67,6 +68,12 @@ enum weft_reason link_connect(struct link *link);
 bool link_refused(struct link *link);
 bool link_setup_input(struct link *link);
 void link_setup_service(struct link *link);
+
+/* Until when TCP, and MPA if there is one, must have connected. */
+uint64_t link_dial_due(const struct link *link);
+
+/* TCP is connected, and no set-up follows: the stream begins. */
+void link_begin_plain(struct link *link);
 
 /* link_stream.c */
 bool link_stream_input(struct link *link);

@@ -28,7 +28,7 @@
  */
 #pragma once
 
-#include "driver/tcp/socket.h"
+#include "driver/sys/socket.h"
 
 struct link;
 

@@ -13,12 +13,15 @@ enum {
 	TO_ENDED = 1 << LINK_ENDED
 };
 
-/* RFC 6581 section 9.2: only a responder waits, and only where the ends agreed on a message. */
+/*
+ * RFC 6581 section 9.2: only a responder waits, and only where the ends agreed on a message. A core
+ * without a set-up goes straight to its stream.
+ */
 static const struct {
 	const char *name;
 	uint32_t moves;
 } phases[LINK_PHASES] = {
-	[LINK_CONNECTING] = { "connecting", TO_REFUSED | TO_SETUP | TO_ENDED },
+	[LINK_CONNECTING] = { "connecting", TO_REFUSED | TO_SETUP | TO_STREAM | TO_ENDED },
 	[LINK_REFUSED] = { "refused", TO_CONNECTING | TO_SETUP | TO_ENDED },
 	[LINK_SETUP] = { "setup", TO_AWAITING_RTR | TO_STREAM | TO_ENDED },
 	[LINK_AWAITING_RTR] = { "awaiting_rtr", TO_STREAM | TO_ENDED },

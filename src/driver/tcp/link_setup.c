@@ -9,8 +9,6 @@
 
 enum { DEPTH_DEFAULT = 16, DEPTH_MAX = MPA_DEPTH_MAX };
 
-static const uint64_t close_wait_ns = UINT64_C(2) * 1000 * 1000 * 1000;
-static const uint64_t again_wait_ns = 50 * 1000 * 1000;
 /* Between two tries to connect, while no listener answers yet. */
 static const uint64_t redial_ns = 5 * 1000 * 1000;
 
@@ -92,6 +90,11 @@ bool link_refused(struct link *link)
 	return true;
 }
 
+uint64_t link_dial_due(const struct link *link)
+{
+	return link->setup ? mpa_setup_due(link->setup) : link->dial_due_ns;
+}
+
 enum weft_reason link_connect(struct link *link)
 {
 	struct net *net = link->net;
@@ -104,39 +107,54 @@ enum weft_reason link_connect(struct link *link)
 		return r;
 	if (link->phase == LINK_REFUSED)
 		link_move(link, LINK_CONNECTING);
-	timer_queue_set(&link->tcp->timers, &link->timer, mpa_setup_due(link->setup));
+	timer_queue_set(&link->tcp->timers, &link->timer, link_dial_due(link));
 	net_watch(net, &link->watch, EPOLLOUT);
 	progress_notice(net);
 	return WEFT_OK;
 }
 
+/* What comes before the stream: MPA, or (ISCSI) nothing. */
+static enum weft_reason prepare(struct link *link, const struct weft_qp *qp,
+				const struct weft_connect_options *o)
+{
+	struct mpa_config config;
+	enum weft_reason r;
+
+	if (!link->core->has_setup) {
+		link->dial_due_ns = deadline_after(link->net->now_ns,
+						   setup_timeout_ns(o->timeout_ns));
+		return WEFT_OK;
+	}
+	r = config_of(link->tcp, o, qp, &config);
+	if (r != WEFT_OK)
+		return r;
+	link->wants_near = o->near;
+	return mpa_setup_init_initiator(link->setup, &config, private_of(o), link->net->now_ns);
+}
+
 enum weft_reason link_dial(struct tcp *tcp, struct weft_qp *qp, const struct weft_address *to,
 			   const struct weft_connect_options *options)
 {
-	struct mpa_config config;
+	const struct stream_core *core = qp->service == WEFT_ISCSI ? &stream_iscsi : &stream_iwarp;
 	struct trace_event e = { .who = qp->number, .kind = TRACE_DIALLED };
 	enum weft_reason r = link_check_qp(qp);
 	struct link *link;
-	uint64_t now_ns;
 
-	if (r == WEFT_OK)
-		r = config_of(tcp, options, qp, &config);
 	if (r == WEFT_OK && to->family != 4 && to->family != 6)
 		r = WEFT_R_ADDRESS;
 	if (r != WEFT_OK)
 		return r;
-	link = link_create(tcp, -1, LINK_CONNECTING);
+	link = link_create(tcp, -1, LINK_CONNECTING, core);
 	if (!link)
 		return WEFT_R_NO_MEMORY;
 	link->remote = *to;
 	link->qp_number = qp->number;
 	link->alive_ns = options->alive_ns;
-	link->wants_near = options->near;
 	if (options->from)
 		link->from = *options->from;
-	now_ns = net_look_at_clock(tcp->net);
-	link->redial_until_ns = deadline_after(now_ns, options->refused_wait_ns);
-	r = mpa_setup_init_initiator(link->setup, &config, private_of(options), now_ns);
+	link->redial_until_ns = deadline_after(net_look_at_clock(tcp->net),
+					       options->refused_wait_ns);
+	r = prepare(link, qp, options);
 	if (r == WEFT_OK) {
 		observe_address(&tcp->net->adapter->observed, to, e);
 		r = link_connect(link);
@@ -157,7 +175,7 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 		.ord = DEPTH_MAX,
 		.timeout_ns = listener->timeout_ns,
 	};
-	struct link *link = link_create(listener->tcp, fd, LINK_SETUP);
+	struct link *link = link_create(listener->tcp, fd, LINK_SETUP, &stream_iwarp);
 
 	if (!link) {
 		socket_close(fd, true);
@@ -186,7 +204,7 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 {
 	struct mpa_config config;
 	struct mpa_answer answer = { .private_data = private_of(options) };
-	enum weft_reason r = link_check_qp(qp);
+	enum weft_reason r = qp->service == WEFT_RC ? link_check_qp(qp) : WEFT_R_WR_SERVICE;
 
 	if (r == WEFT_OK)
 		r = config_of(link->tcp, options, qp, &config);
@@ -245,24 +263,13 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 static void begin_stream(struct link *link)
 {
 	enum weft_reason r = link_near_begin(link);
-	struct iwarp_config config = {
-		.terms = *mpa_setup_terms(link->setup),
-		.close_wait_ns = close_wait_ns,
-		.begin_ns = link->net->now_ns,
-		.again_wait_ns = again_wait_ns,
-		.first_wait_ns = link->first_wait_ns,
-		.attention = &link->tcp->attention,
-		.owner = link,
-	};
 	enum weft_reason failure = mpa_setup_must_terminate(link->setup)
 					   ? mpa_setup_reason(link->setup)
 					   : WEFT_OK;
 
-	link->terms = config.terms;
-	if (link->near)
-		config.terms.has_crc = false;
+	link->terms = *mpa_setup_terms(link->setup);
 	if (r == WEFT_OK)
-		r = iwarp_create(link->qp, &config, &link->stream);
+		r = link->core->begin(link);
 	if (r != WEFT_OK) { /* the queue pair was moved meanwhile, or memory is short */
 		link_failed(link, r, true);
 		return;
@@ -271,8 +278,7 @@ static void begin_stream(struct link *link)
 	link->setup = NULL;
 	link_trace_terms(link);
 	timer_queue_cancel(&link->tcp->timers, &link->timer);
-	if (failure == WEFT_OK && config.terms.rtr != IWARP_RTR_NONE &&
-	    !config.terms.is_initiator) {
+	if (failure == WEFT_OK && link->terms.rtr != IWARP_RTR_NONE && !link->terms.is_initiator) {
 		link->ready_ns = deadline_after(link->net->now_ns, link->ready_wait_ns);
 		link_move(link, LINK_AWAITING_RTR);
 		return;
@@ -284,6 +290,20 @@ static void begin_stream(struct link *link)
 		link_raise(link, WEFT_EVENT_CONNECT_FAILED, failure);
 		iwarp_refuse(link->stream, failure);
 	}
+}
+
+void link_begin_plain(struct link *link)
+{
+	enum weft_reason r = link->core->begin(link);
+
+	if (r != WEFT_OK) { /* as above */
+		link_failed(link, r, true);
+		return;
+	}
+	timer_queue_cancel(&link->tcp->timers, &link->timer);
+	link_move(link, LINK_STREAM);
+	link_connected(link);
+	link_service(link);
 }
 
 static void setup_events(struct link *link)

@@ -15,7 +15,7 @@ void link_stream_lost(struct link *link)
 {
 	if (link->record.recording)
 		record_end(&link->record, false, true);
-	iwarp_lost(link->stream);
+	link->core->lost(link);
 }
 
 bool link_stream_input(struct link *link)
@@ -24,18 +24,14 @@ bool link_stream_input(struct link *link)
 	bool has_moved = false;
 
 	for (int round = 0; round < ROUNDS_IN; round++) {
-		uint64_t asked = iwarp_counts(link->stream)->requests_in;
 		size_t n;
 
-		iwarp_want(link->stream, link->net->now_ns, &l);
+		link->core->want(link, &l);
 		if (l.count == 0)
 			return has_moved;
 		switch (link_socket_recv(link, &l, &n)) {
 		case SOCKET_MOVED:
-			iwarp_got(link->stream, link->net->now_ns, &l, n);
-			if (link->qp)
-				link->qp->ends.peer_words = iwarp_peer_words(link->stream);
-			link->net->asked += iwarp_counts(link->stream)->requests_in - asked;
+			link->core->got(link, &l, n);
 			has_moved = true;
 			if (n < l.length)
 				return true;
@@ -43,10 +39,10 @@ bool link_stream_input(struct link *link)
 		case SOCKET_WAIT:
 			return has_moved;
 		case SOCKET_END:
-			iwarp_eof(link->stream, link->net->now_ns);
+			link->core->eof(link);
 			return true;
 		case SOCKET_MISSING:
-			iwarp_sink_gone(link->stream);
+			link->core->sink_gone(link);
 			return true;
 		case SOCKET_LOST:
 			link_stream_lost(link);
@@ -70,12 +66,12 @@ static bool stream_output(struct link *link)
 	for (int round = 0; round < ROUNDS_OUT; round++) {
 		size_t n;
 
-		iwarp_have(link->stream, link->net->now_ns, &l);
+		link->core->have(link, &l);
 		if (l.count == 0)
 			return has_moved;
 		switch (link_socket_send(link, &l, &n)) {
 		case SOCKET_MOVED:
-			iwarp_sent(link->stream, link->net->now_ns, n);
+			link->core->sent(link, n);
 			has_moved = true;
 			if (n == l.length || !link_is_full(link))
 				break;
@@ -85,7 +81,7 @@ static bool stream_output(struct link *link)
 			link_block(link, true);
 			return has_moved;
 		case SOCKET_MISSING:
-			iwarp_source_gone(link->stream);
+			link->core->source_gone(link);
 			break; /* what says so goes out */
 		default:
 			/* Unread bytes may tell why: a Terminate before the peer's reset. */
@@ -94,30 +90,14 @@ static bool stream_output(struct link *link)
 			return true;
 		}
 	}
-	iwarp_again(link->stream); /* the other streams first */
+	link->core->again(link); /* the other streams first */
 	return has_moved;
-}
-
-/* The first FPDU of the peer connects a responder; a timeout or loss fails it. */
-static void await_rtr(struct link *link)
-{
-	if (iwarp_is_ready(link->stream)) {
-		link_move(link, LINK_STREAM);
-		link_connected(link);
-	} else if (!iwarp_is_open(link->stream)) {
-		link_move(link, LINK_STREAM);
-		link_raise(link, WEFT_EVENT_CONNECT_FAILED,
-			   link->qp ? link->qp->reason : WEFT_R_CONNECT_CLOSED);
-	}
 }
 
 static void stream_set_timer(struct link *link)
 {
-	uint64_t due_ns = iwarp_due(link->stream);
+	uint64_t due_ns = least(link->core->due(link), link_near_due(link));
 
-	if (link->phase == LINK_AWAITING_RTR && link->ready_ns < due_ns)
-		due_ns = link->ready_ns;
-	due_ns = least(due_ns, link_near_due(link));
 	if (due_ns == UINT64_MAX) {
 		timer_queue_cancel(&link->tcp->timers, &link->timer);
 		return;
@@ -131,15 +111,12 @@ bool link_stream_service(struct link *link)
 	bool has_moved;
 	uint32_t interest = EPOLLIN;
 
-	if (iwarp_is_cramped(link->stream))
-		buffers_lend(link->tcp, link);
+	link->core->prepare(link);
 	has_moved = !link->is_sending_blocked && stream_output(link);
-	if (link->phase == LINK_AWAITING_RTR)
-		await_rtr(link);
-	switch (iwarp_action(link->stream)) {
-	case IWARP_NOTHING:
+	switch (link->core->action(link)) {
+	case STREAM_NOTHING:
 		break;
-	case IWARP_SHUT:
+	case STREAM_SHUT:
 		if (link_near_runs(link))
 			link_near_shut(link);
 		else
@@ -147,14 +124,14 @@ bool link_stream_service(struct link *link)
 		if (link->record.recording)
 			record_end(&link->record, true, false);
 		break;
-	case IWARP_CLOSE:
+	case STREAM_CLOSE:
 		link_end(link, WEFT_OK, false);
 		return true;
-	case IWARP_ABORT:
+	case STREAM_ABORT:
 		link_end(link, WEFT_OK, true);
 		return true;
 	}
-	if (!iwarp_wants(link->stream))
+	if (!link->core->wants(link))
 		interest = 0;
 	if (link->is_sending_blocked)
 		interest |= EPOLLOUT;

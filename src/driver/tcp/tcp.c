@@ -7,6 +7,11 @@
 #include "driver/tcp/link.h"
 #include "driver/tcp/link_near.h"
 
+static const struct stream_core *const cores[STREAM_CORES] = {
+	[STREAM_IWARP] = &stream_iwarp,
+	[STREAM_ISCSI] = &stream_iscsi,
+};
+
 enum { REQUESTS_ROOM = 65536, UNREAD_MAX = 16 };
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -44,7 +49,8 @@ static enum weft_reason tcp_open(struct net *net, struct carrier **c)
 		free(tcp);
 		return WEFT_R_NO_MEMORY;
 	}
-	list_init(&tcp->attention);
+	for (uint32_t kind = 0; kind < STREAM_CORES; kind++)
+		list_init(&tcp->attention[kind]);
 	list_init(&tcp->links);
 	list_init(&tcp->listeners);
 	list_init(&tcp->ended);
@@ -81,23 +87,43 @@ static bool unread_input(struct tcp *tcp)
 	return has_moved;
 }
 
+/* Each has one turn: a stream that has more to send comes back behind the others. */
+static bool attend(struct tcp *tcp, enum stream_kind kind)
+{
+	const struct stream_core *core = cores[kind];
+	struct link *link, *last = core->last(&tcp->attention[kind]);
+	bool has_moved = false, is_last = false;
+
+	if (last && tcp->net->adapter->observed.recording)
+		net_look_at_clock(tcp->net); /* captured bytes have their true time */
+	while (!is_last && (link = core->attend(&tcp->attention[kind])) != NULL) {
+		is_last = link == last;
+		has_moved |= link_service(link);
+	}
+	return has_moved;
+}
+
 static bool output(struct carrier *c, bool can_wait)
 {
 	struct tcp *tcp = tcp_from(c);
-	struct iwarp_stream *s, *last = iwarp_last(&tcp->attention);
-	bool has_moved = unread_input(tcp), is_last = false;
+	bool has_moved = unread_input(tcp);
 
 	(void)can_wait;
-	if (last && tcp->net->adapter->observed.recording)
-		net_look_at_clock(tcp->net); /* captured bytes have their true time */
-
-	/* Each has one turn: a stream that has more to send comes back behind the others. */
-	while (!is_last && (s = iwarp_attend(&tcp->attention)) != NULL) {
-		is_last = s == last;
-		has_moved |= link_service(iwarp_owner(s));
+	for (uint32_t kind = 0; kind < STREAM_CORES; kind++) {
+		if (!list_is_empty(&tcp->attention[kind]))
+			has_moved |= attend(tcp, kind);
 	}
 	free_ended(tcp);
 	return has_moved;
+}
+
+static bool is_attended(const struct tcp *tcp)
+{
+	for (uint32_t kind = 0; kind < STREAM_CORES; kind++) {
+		if (!list_is_empty(&tcp->attention[kind]))
+			return false;
+	}
+	return true;
 }
 
 /* Links that have ended are freed by output(). */
@@ -105,8 +131,7 @@ static bool has_output(const struct carrier *c)
 {
 	const struct tcp *tcp = tcp_from(c);
 
-	return !list_is_empty(&tcp->attention) || !list_is_empty(&tcp->ended) ||
-	       !list_is_empty(&tcp->unread);
+	return !is_attended(tcp) || !list_is_empty(&tcp->ended) || !list_is_empty(&tcp->unread);
 }
 
 static uint64_t due(const struct carrier *c)

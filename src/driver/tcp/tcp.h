@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The carrier of iWARP: the TCP connections of one adapter.
+ * The carrier of stream cores (stream_core.h): the TCP connections of one adapter.
  *
  *	tcp.c       the carrier: deadlines, streams that want to send, life and death
  *	link.h      one connection through its life: connecting, set-up, stream
  *	hot.c       the busy connections, which are read without asking epoll first
  *	listener.c  listening sockets and the requests that came to them
- *	lent_buffers.c  working memory for busy streams
+ *	lent_buffers.c  working memory for busy streams of iWARP
  *
  * The adapter's lock guards all of it.
  */
@@ -15,8 +15,9 @@
 #include "base/timer_queue.h"
 #include "cm/cm.h"
 #include "driver/loop/net.h"
+#include "driver/sys/socket.h"
 #include "driver/tcp/link_phase.h"
-#include "driver/tcp/socket.h"
+#include "driver/tcp/stream_core.h"
 #include "iwarp/iwarp.h"
 
 /* HOT_ASKED: after so many reads of a hot connection, epoll no longer watches it, see hot.c. */
@@ -27,7 +28,8 @@ struct link;
 struct tcp {
 	struct carrier carrier;
 	struct net *net;
-	struct list attention; /* streams with output, or with a change of state to handle */
+	/* By core: streams with output, or with a change of state to handle. */
+	struct list attention[STREAM_CORES];
 	struct list links, listeners;
 	struct list ended;  /* links to free when no call works on them */
 	struct list unread; /* links with input in shared memory, to be read before a sleep */
@@ -119,8 +121,10 @@ struct link {
 	struct list unread_link;	  /* of tcp->unread, or of itself */
 	struct weft_qp *qp;		  /* or NULL */
 	uint32_t qp_number;		  /* of its last queue pair, 0: none */
-	struct mpa_setup *setup;	  /* in LINK_SETUP */
-	struct iwarp_stream *stream;	  /* see link_has_stream() */
+	struct mpa_setup *setup;	  /* until LINK_SETUP has ended; NULL: the core has none */
+	uint64_t dial_due_ns;		  /* of a core that has none: see link_dial_due() */
+	const struct stream_core *core;
+	void *stream; /* of the core, see link_has_stream() */
 	/* Initiator: local address, family 0 for any; until when a refused connect is retried. */
 	struct weft_address from;
 	uint64_t redial_until_ns;

@@ -17,7 +17,7 @@ enum {
 
 static bool is_same_end(bool is_ipv6, const struct inet_end *a, const struct inet_end *b)
 {
-	return a->port == b->port && memcmp(a->address, b->address, is_ipv6 ? 16 : 4) == 0;
+	return a->port == b->port && inet_is_same_address(is_ipv6, a->address, b->address);
 }
 
 static struct udp_flow *find(const struct udp *u, const struct udp_ends *e)

@@ -29,7 +29,7 @@ static struct list *bucket_of(struct udp *u, bool is_ipv6, const struct inet_end
 static bool is_from(const struct udp_sender *s, bool is_ipv6, const struct inet_end *from)
 {
 	return s->from.port == from->port && s->is_ipv6 == is_ipv6 &&
-	       memcmp(s->from.address, from->address, is_ipv6 ? 16 : 4) == 0;
+	       inet_is_same_address(is_ipv6, s->from.address, from->address);
 }
 
 static struct udp_sender *sender_find(struct udp *u, bool is_ipv6, const struct inet_end *from)

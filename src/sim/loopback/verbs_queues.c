@@ -410,7 +410,7 @@ static bool is_sensible(struct verbs_world *w, uint32_t p, const struct weft_qp 
 static void draw_send(struct verbs_world *w, uint32_t p, struct weft_qp *qp,
 		      struct model_send *send)
 {
-	static const uint8_t opcodes[WEFT_SERVICE_COUNT][WEFT_OP_SEND_COUNT] = {
+	static const uint8_t opcodes[WEFT_SERVICE_COUNT][WEFT_OP_ISCSI_COMMAND] = {
 		[WEFT_RC] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 },
 		[WEFT_UC] = { 0, 1, 3, 4, 8, 9, 10, 11, 12, 3, 0, 1, 4 },
 		[WEFT_RD] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 },
@@ -418,7 +418,8 @@ static void draw_send(struct verbs_world *w, uint32_t p, struct weft_qp *qp,
 	};
 	const struct model_tag *reserved = draw_tag(w, p, MODEL_TAG_RESERVED);
 	const struct weft_qp *dest = draw_peer(w, p, qp);
-	enum weft_opcode op = (enum weft_opcode)opcodes[qp->service][draw(w, WEFT_OP_SEND_COUNT)];
+	enum weft_opcode op = (enum weft_opcode)
+		opcodes[qp->service][draw(w, WEFT_OP_ISCSI_COMMAND)];
 
 	memset(send, 0, sizeof(*send));
 	send->wr.id = ++w->id_next;

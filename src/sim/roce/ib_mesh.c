@@ -35,7 +35,7 @@ static struct node *node_of(struct ib_node *n)
 static void carry(struct ib_node *n, const struct ib_out *out)
 {
 	struct ib_mesh *mesh = node_of(n)->mesh;
-	int to = out->path->to.address[out->path->is_ipv6 ? 15 : 3] - 1;
+	int to = ib_node_index(out->path);
 
 	if (ib_node_group_number(out->path) == 0) {
 		CHECK(to >= 0 && to < mesh->count);

@@ -19,6 +19,11 @@ void ib_node_addresses(int index, struct inet_end at[2])
 	at[0].port = at[1].port = IBA_UDP_PORT;
 }
 
+int ib_node_index(const struct ib_path *path)
+{
+	return path->to.address[path->is_ipv6 ? 15 : 3] - 1;
+}
+
 void ib_node_open(struct ib_node *n, int index, struct adapter *adapter)
 {
 	n->index = index;

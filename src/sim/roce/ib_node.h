@@ -37,8 +37,9 @@ struct ib_node {
 /* The world, output, poll and is_dropping_early are set by the network, before this. */
 void ib_node_open(struct ib_node *n, int index, struct adapter *adapter);
 
-/* Those of the node of an index. */
+/* Those of the node of an index; the index of the node that a path leads to. */
 void ib_node_addresses(int index, struct inet_end at[2]);
+int ib_node_index(const struct ib_path *path);
 
 /* All of a port's packets, each by the network's ways for its path. True: there were some. */
 bool ib_node_send(struct ib_node *n, void (*carry)(struct ib_node *n, const struct ib_out *out));

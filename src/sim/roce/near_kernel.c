@@ -506,7 +506,7 @@ static bool seen_open(struct near_link *link, const int descriptors[2], struct n
 	if (!p->kernel->options.can_access)
 		return false;
 	*seen = (struct near_seen){
-		.board = target->board, .marks = target->marks, .pid = descriptors[0], .owner = p
+		.board = target->board, .marks = target->marks, .number = descriptors[0], .owner = p
 	};
 	return true;
 }
@@ -520,7 +520,7 @@ static void seen_close(struct near_seen *seen)
 static int move(const struct near_seen *seen, uint64_t addr, void *bytes, size_t length,
 		bool is_write)
 {
-	struct near_process *p = seen->owner, *target = p->kernel->processes[seen->pid];
+	struct near_process *p = seen->owner, *target = p->kernel->processes[seen->number];
 	uint8_t *local = bytes;
 
 	p->kernel->accesses++;
@@ -594,25 +594,66 @@ const struct near_system near_simulated = {
 
 /* ---- Judges --------------------------------------------------------------------------------- */
 
+static uint64_t used_of(const struct near_memory *m)
+{
+	return atomic_load(&m->head.put) - atomic_load(&m->head.taken);
+}
+
+bool near_kernel_is_broken(const struct near_kernel *k)
+{
+	for (uint32_t i = 0; i < k->ring_count; i++) {
+		if (k->rings[i]->is_broken && (k->rings[i]->maker || k->rings[i]->taker))
+			return true;
+	}
+	return false;
+}
+
+/* A counter that was broken is right again when its end has written it once more. */
+bool near_kernel_is_flowing(const struct near_kernel *k)
+{
+	for (uint32_t i = 0; i < k->ring_count; i++) {
+		const struct near_memory *m = k->rings[i];
+		uint64_t used = used_of(m);
+
+		if (m->taker && !m->taker->is_dead && used > 0 && used <= m->bytes)
+			return true;
+	}
+	return false;
+}
+
 static bool sleeps(const struct near_process *p)
 {
 	return p && !p->is_dead && p->is_asleep;
+}
+
+/* Whether one of its rings has no room for its packets, or not yet a receiver. */
+static bool has_full_ring(const struct near_kernel *k, const struct near_process *maker)
+{
+	for (uint32_t i = 0; i < k->ring_count; i++) {
+		const struct near_memory *m = k->rings[i];
+
+		if (m->maker == maker && (m->is_broken || !m->taker || m->taker->is_dead ||
+					  m->taker->is_taking || used_of(m) > m->bytes / 2))
+			return true;
+	}
+	return false;
 }
 
 void near_kernel_judge(struct near_kernel *k)
 {
 	for (uint32_t i = 0; i < k->ring_count; i++) {
 		const struct near_memory *m = k->rings[i];
-		uint64_t used = atomic_load(&m->head.put) - atomic_load(&m->head.taken);
 
-		if (m->is_broken)
-			continue;
-		if (sleeps(m->taker) && used > 0 && m->maker && !m->maker->is_sending)
+		if (!m->is_broken && sleeps(m->taker) && used_of(m) > 0 && m->maker &&
+		    !m->maker->is_sending)
 			roce_fail(k->failures, "node %u: sleeps, and a packet waits for it",
 				  m->taker->node);
-		if (sleeps(m->maker) && m->taker && !m->taker->is_dead && !m->taker->is_taking &&
-		    used <= m->bytes / 2 && near_has_blocked(m->maker->near))
+	}
+	for (uint32_t i = 1; i <= k->process_count; i++) {
+		const struct near_process *p = k->processes[i];
+
+		if (sleeps(p) && near_has_blocked(p->near) && !has_full_ring(k, p))
 			roce_fail(k->failures, "node %u: sleeps, and there is room for its packets",
-				  m->maker->node);
+				  p->node);
 	}
 }

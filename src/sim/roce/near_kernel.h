@@ -19,7 +19,7 @@
 #include "sim/world/fiber.h"
 #include "sim/world/world.h"
 
-enum { NEAR_PROCESSES_MAX = 16, NEAR_RINGS_MAX = 256 };
+enum { NEAR_NODES_MAX = 3, NEAR_PROCESSES_MAX = 32, NEAR_RINGS_MAX = 256 };
 
 struct near_kernel;
 struct near_memory;
@@ -104,6 +104,12 @@ void near_poll_links(struct near_process *p);
 /* A packet is in the room of a ring, or was taken out of one. */
 void near_packet_in(struct near_process *p, const struct ib_out *out);
 void near_packet_out(struct near_process *p, const struct ib_in *in);
+
+/* Whether a process that lives has packets to take. */
+bool near_kernel_is_flowing(const struct near_kernel *k);
+
+/* Whether a ring is mapped in which a rule was broken: its packets may be lost. */
+bool near_kernel_is_broken(const struct near_kernel *k);
 
 /* ---- Judges --------------------------------------------------------------------------------- */
 

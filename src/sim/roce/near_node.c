@@ -2,11 +2,15 @@
 #include "sim/roce/near_node.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/least.h"
 
 enum { PACKETS_MAX = 256, ROUNDS_MAX = 8 };
+
+/* As in the driver: when it is looked again for an adapter, and for one that refused. */
+static const uint64_t retry_ns = 20 * 1000 * 1000, again_ns = 1000 * 1000 * 1000;
 
 static struct near_node *node_of(struct ib_node *ib)
 {
@@ -25,6 +29,8 @@ static void take_ends(struct near_node *n)
 	struct near_ended ended;
 
 	while (near_ended(n->process.near, &ended)) {
+		n->is_refused[ended.adapter_slot] |= ended.is_refused;
+		ib_port_near_set(n->ib.port, ended.adapter_slot, IB_NEAR_UNKNOWN);
 		if (!ended.is_refused)
 			ib_port_near_ended(n->ib.port, now_ns(n), ended.number);
 		while (ended.is_refused && ib_port_near_refused(n->ib.port, ended.number))
@@ -47,6 +53,51 @@ static void use_room(struct near_node *n)
 	ib_port_near_release(n->ib.port);
 }
 
+/* What a process that is killed in here would leave is in no list yet: it is not killed. */
+static uint32_t reach(struct near_node *n, uint8_t adapter_slot)
+{
+	uint32_t number;
+
+	n->process.masks++;
+	number = near_reach(n->process.near, adapter_slot);
+	n->process.masks--;
+	return number;
+}
+
+/* By which the next packet goes. A datagram does not wait for the ring to be taken. */
+static uint32_t next_number(struct near_node *n)
+{
+	uint32_t number = ib_port_near_next(n->ib.port);
+	uint8_t slot;
+
+	if (number != IB_NEAR_UNKNOWN)
+		return number;
+	slot = ib_port_near_asked(n->ib.port);
+	number = n->is_refused[slot] ? 0 : reach(n, slot);
+	if (number != 0 && !near_is_taken(n->process.near, number)) {
+		n->has_untaken = true;
+		number = 0;
+	}
+	ib_port_near_set(n->ib.port, slot, number);
+	return number;
+}
+
+/* Room for the next packet, unless it has to wait. */
+static bool begin_near(struct near_node *n, struct ib_out *out)
+{
+	struct near *near = n->process.near;
+
+	if (near_begin(near, now_ns(n), out))
+		return true;
+	n->process.kernel->fulls++;
+	if (ib_port_near_may_lose(n->ib.port) && near_is_stopped(near, out->near_number)) {
+		near_begin_lossy(near, out);
+		return true;
+	}
+	ib_port_near_hold(n->ib.port, now_ns(n), near_is_stalled(near, out->near_number));
+	return false;
+}
+
 /* Between the packet and its record others may run, too: they must not see it. */
 static bool send_near(struct near_node *n)
 {
@@ -56,15 +107,11 @@ static bool send_near(struct near_node *n)
 
 	n->process.is_sending = true;
 	for (int i = 0; i < PACKETS_MAX; i++) {
-		out.near_number = ib_port_near_next(n->ib.port);
+		out.near_number = next_number(n);
 		if (out.near_number == 0)
 			break;
-		if (!near_begin(near, now_ns(n), &out)) {
-			n->process.kernel->fulls++;
-			ib_port_near_hold(n->ib.port, now_ns(n),
-					  near_is_stalled(near, out.near_number));
+		if (!begin_near(n, &out))
 			continue;
-		}
 		near_yield(&n->process);
 		if (!ib_port_send(n->ib.port, now_ns(n), &out))
 			continue;
@@ -79,13 +126,24 @@ static bool send_near(struct near_node *n)
 	return has_moved;
 }
 
+/* What is for a group goes everywhere: ports know who has joined it. */
+static void carry(struct near_node *n, const struct ib_out *out)
+{
+	bool is_for_all = ib_node_group_number(out->path) != 0;
+
+	for (uint32_t to = 0; to < NEAR_NODES_MAX; to++) {
+		if (n->out[to] && (is_for_all || ib_node_index(out->path) == (int)to))
+			ib_node_put(n->out[to], out);
+	}
+}
+
 static bool send_far(struct near_node *n)
 {
 	struct ib_out out = { 0 };
 	bool has_moved = false;
 
-	while (ib_port_near_next(n->ib.port) == 0 && ib_port_send(n->ib.port, now_ns(n), &out)) {
-		ib_node_put(n->out, &out);
+	while (next_number(n) == 0 && ib_port_send(n->ib.port, now_ns(n), &out)) {
+		carry(n, &out);
 		has_moved = true;
 	}
 	ib_port_sent(n->ib.port, now_ns(n));
@@ -148,16 +206,33 @@ static bool node_poll(struct ib_node *ib)
 	return ib_node_expire(ib) || has_moved;
 }
 
-/* The network's packets are those of the node of the other index. */
 static bool recv_far(struct near_node *n)
 {
-	struct ib_node other = { 0 };
+	bool has_moved = false;
 
 	if (!n->process.has_packets)
 		return false;
 	n->process.has_packets = false;
-	ib_node_addresses(!n->ib.index, other.at);
-	return ib_node_recv(&n->ib, n->in, &other);
+	for (int from = 0; from < NEAR_NODES_MAX; from++) {
+		struct ib_node other = { 0 };
+
+		ib_node_addresses(from, other.at);
+		has_moved |= n->in[from] && ib_node_recv(&n->ib, n->in[from], &other);
+	}
+	return has_moved;
+}
+
+static void retry(struct near_node *n)
+{
+	if (n->has_untaken || n->retry_ns <= now_ns(n))
+		ib_port_near_forget(n->ib.port);
+	n->has_untaken = false;
+	if (n->retry_ns <= now_ns(n))
+		n->retry_ns = now_ns(n) + retry_ns;
+	if (n->again_ns > now_ns(n))
+		return;
+	n->again_ns = now_ns(n) + again_ns;
+	memset(n->is_refused, 0, sizeof(n->is_refused));
 }
 
 bool near_node_look(struct near_node *n)
@@ -166,6 +241,7 @@ bool near_node_look(struct near_node *n)
 
 	n->process.is_taking = true;
 	near_poll_links(&n->process);
+	retry(n);
 	has_moved = recv_far(n);
 	has_moved |= node_poll(&n->ib);
 	ib_node_work(&n->ib);
@@ -255,8 +331,8 @@ struct near_node *near_node_open(const struct near_node_options *o)
 	if (!n)
 		return NULL;
 	n->scenario = o->scenario;
-	n->out = o->out;
-	n->in = o->in;
+	memcpy(n->out, o->out, sizeof(n->out));
+	memcpy(n->in, o->in, sizeof(n->in));
 	CHECK(roce_node_init(&n->node, o->kernel->failures, o->index) == 0);
 	adapter_set_slot(&n->node.adapter, (uint8_t)(o->index + 1), 8 * o->instance);
 	n->ib.world = o->kernel->world;
@@ -268,19 +344,33 @@ struct near_node *near_node_open(const struct near_node_options *o)
 	return n;
 }
 
-void near_node_connect(struct near_node *n, struct weft_qp *qp, struct ib_config *config)
+void near_node_attach(struct near_node *n, struct weft_qp *qp, const struct ib_config *config)
 {
 	uint32_t i = 0;
 
 	while (n->conns[i])
 		CHECK(++i < NEAR_CONNS_MAX);
-	/* What it would leave is in no list yet, for the scenario to free: not killed there. */
-	n->process.masks++;
-	config->path.near_number = near_reach(n->process.near, (uint8_t)(!n->ib.index + 1));
-	n->process.masks--;
 	CHECK(ib_create(n->ib.port, qp, config, &n->conns[i]) == WEFT_OK);
 	CHECK(ib_start(n->conns[i], config) == WEFT_OK);
 	ib_node_work(&n->ib);
+}
+
+uint32_t near_node_reach(struct near_node *n, uint32_t to)
+{
+	return reach(n, (uint8_t)(to + 1));
+}
+
+void near_node_connect(struct near_node *n, struct weft_qp *qp, struct ib_config *config,
+		       uint32_t to)
+{
+	config->path.near_number = near_node_reach(n, to);
+	near_node_attach(n, qp, config);
+}
+
+void near_node_address(struct near_node *n, struct weft_ah *ah)
+{
+	ah->is_on_host = true;
+	ib_port_near_forget(n->ib.port);
 }
 
 static void conns_destroy(struct near_node *n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process of a simulated host (near_kernel.h) with an adapter: its packets to the other node go
- * by the real near path, or by a network if that does not take them. What the driver does between
- * the port and the near path is done here.
+ * A process of a simulated host (near_kernel.h) with an adapter: its packets to other nodes go by
+ * the real near path, or by a network if that does not take them, or if they are for a group. What
+ * the driver does between the port and the near path is done here.
  */
 #pragma once
 
@@ -17,18 +17,23 @@ struct near_node {
 	struct ib_node ib;
 	struct ib_direct direct;
 	struct ib_conn *conns[NEAR_CONNS_MAX]; /* until their queue pairs have left */
-	struct sim_datagram *out, *in;	       /* the network */
+	/* The network, by the other node. */
+	struct sim_datagram *out[NEAR_NODES_MAX], *in[NEAR_NODES_MAX];
 	void *scenario;
 	uint64_t refused;
+	/* Of datagrams, as in the driver: when an adapter that took no ring is asked again. */
+	bool is_refused[UINT8_MAX + 1]; /* by slot */
+	bool has_untaken;
+	uint64_t retry_ns, again_ns;
 };
 
 struct near_node_options {
 	struct near_kernel *kernel;
-	uint32_t index;	   /* 0 or 1 */
+	uint32_t index;
 	uint32_t instance; /* of the processes of this index */
 	uint32_t memory_bytes;
 	bool takes_runs;
-	struct sim_datagram *out, *in;
+	struct sim_datagram *out[NEAR_NODES_MAX], *in[NEAR_NODES_MAX];
 	struct world_event event; /* of its alarm */
 	void (*run)(void *owner); /* the node */
 	void *scenario;
@@ -43,8 +48,18 @@ void near_node_leave(struct near_node *n);
 /* From outside: of a process that has ended or died, with all that is left of it. */
 void near_node_close(struct near_node *n);
 
-/* Connects, and keeps the connection until the queue pair has left. */
-void near_node_connect(struct near_node *n, struct weft_qp *qp, struct ib_config *config);
+/* Makes a queue pair operational, and keeps its connection until it has left. */
+void near_node_attach(struct near_node *n, struct weft_qp *qp, const struct ib_config *config);
+
+/* The same, by the way to a node. */
+void near_node_connect(struct near_node *n, struct weft_qp *qp, struct ib_config *config,
+		       uint32_t to);
+
+/* The way to a node, for a path (near_number). */
+uint32_t near_node_reach(struct near_node *n, uint32_t to);
+
+/* Datagrams by this address handle are for a node of this host. */
+void near_node_address(struct near_node *n, struct weft_ah *ah);
 
 /* Takes what has come, and sends what is to go. True: there was something. */
 bool near_node_look(struct near_node *n);

@@ -1,105 +1,93 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A world of two nodes on one host: near_world.c has its processes, near_ends.c their work. */
+/*
+ * A host with a few nodes, whose packets go by the real near path: its rings, its messages and its
+ * access to the memory of other processes, on a simulated kernel (near_kernel.h) that lets another
+ * process run between any two steps. A node is a process after the other: they are stopped, refuse
+ * rings, break rules, end, are killed at any step, and others have their slots later. What a
+ * process does is its program:
+ *
+ *	near_pairs.c  connections between two nodes, one after the other, of
+ *	near_rc.c     RC
+ *	near_uc.c     UC
+ *	near_ud.c     datagrams between queue pairs of three nodes, and to groups
+ */
 #pragma once
 
 #include "sim/roce/near_node.h"
-#include "sim/roce/roce_judge.h"
-#include "sim/roce/roce_pair.h"
 
-enum {
-	NW_PAIRS = 3,
-	NW_DEPTH = 4,
-	NW_OPS = 40, /* of an end, of all its connections */
-	NW_SLOT = 20000,
-	NW_AREA = NW_SLOT * NW_DEPTH,
-	NW_INSTANCES = 6 /* processes of a node, one after the other */
-};
+enum { NW_INSTANCES = 6 }; /* processes of a node, one after the other */
 
-/* Of an end's memory. */
-enum {
-	NW_AT_LOCAL = 0,
-	NW_AT_TARGET = NW_AREA,
-	NW_AT_RECEIVE = 2 * NW_AREA,
-	NW_AT_SOURCE = 3 * NW_AREA, /* all Reads are of this */
-	NW_AT_WORD = NW_AT_SOURCE + NW_SLOT,
-	NW_END_BYTES = NW_AT_WORD + 64,
-	NW_GAP = 64,
-	NW_NODE_BYTES = NW_GAP + NW_PAIRS * (NW_END_BYTES + NW_GAP)
-};
+struct near_world;
 
-enum nw_phase {
-	NW_DOWN, /* until the other end is, too */
-	NW_MADE, /* has a queue pair, and waits for that of the other end */
-	NW_UP
-};
-
-struct nw_op {
-	enum weft_opcode opcode;
-	uint32_t number, bytes, order;
-	bool is_used;
-};
-
-/* One end of a pair's connection, of one process. */
-struct nw_end {
-	enum nw_phase phase;
-	uint32_t at; /* of its memory */
-	struct weft_qp *qp;
-	uint32_t qp_number, tag;
-	bool is_open; /* its memory: no longer as soon as a call has ended its registration */
-	struct near_node *peer;
-	struct nw_op ops[NW_DEPTH];
-	uint32_t send_orders[2 * NW_OPS]; /* by the number of a Send: which request it was */
-	uint32_t begun, ended, sent, received, posted;
-	uint32_t depth, life; /* requests in flight, and of this connection */
-	struct roce_adds adds;
-};
-
-/* A connection after the other. */
-struct nw_pair {
-	uint32_t generation;
-	bool is_ending;	 /* no new requests */
-	bool is_excused; /* requests may fail: a process ended or broke a rule, or memory went */
-	uint64_t excused_ns;
-	struct ib_wire_options wire;
-	uint32_t ended[2]; /* requests of its connections before */
-	bool is_done;
-};
-
-/* What a process is of its node. */
+/* A process, and what its program keeps of it. */
 struct nw_process {
 	struct near_world *world;
 	struct near_node *near;
-	struct nw_end ends[NW_PAIRS];
-	bool is_shut; /* near_set_packets_only() has returned */
-	bool is_finished;
+	void *state;	  /* the program's, all zero when it begins */
+	bool is_shut;	  /* near_set_packets_only() has returned */
+	bool is_finished; /* it has done all that it was to do */
+};
+
+struct near_program {
+	uint32_t nodes, memory_bytes;
+	size_t process_bytes; /* of its state */
+	/* A process begins. Not within it. */
+	void (*begin)(struct nw_process *p);
+	/* What it does in a turn, and then with completions. True: more without being woken. */
+	bool (*work)(struct nw_process *p);
+	bool (*poll)(struct nw_process *p);
+	/* When it is to have a turn, if nothing wakes it before. */
+	uint64_t (*due)(const struct nw_process *p);
+	bool (*is_finished)(const struct nw_process *p);
+	/* Ends all its objects, whatever is in flight; also when it was killed, from outside. */
+	void (*drop)(struct nw_process *p);
+	/* It has ended before it was finished, or is about to; it broke a rule. */
+	void (*ended)(struct nw_process *p);
+	void (*broke)(struct nw_process *p);
+	/* Another one accesses its memory at this offset now: whether it may. */
+	bool (*is_open)(const struct nw_process *p, uint64_t at, uint64_t bytes);
+	/* All have ended. */
+	void (*judge)(struct near_world *w);
+};
+
+struct nw_node {
+	struct nw_process *now; /* NULL: none, until one is born */
+	uint32_t instances;
+	bool takes_runs;
+	bool is_busy; /* its program does other things most of the time */
+	bool is_gone; /* no other process will be born */
 };
 
 struct near_world {
 	struct roce_world *judged;
+	const struct near_program *program;
 	struct world world;
 	struct prng prng;
 	struct near_kernel kernel;
-	struct sim_datagram pipes[2];
-	struct nw_pair pairs[NW_PAIRS];
-	struct nw_process *now[2]; /* NULL: none, until one is born */
-	struct nw_process *all[2 * NW_INSTANCES];
-	uint32_t count, instances[2];
+	struct sim_datagram pipes[NEAR_NODES_MAX][NEAR_NODES_MAX]; /* from, to */
+	bool is_lossless;					   /* all of them are */
+	struct nw_node nodes[NEAR_NODES_MAX];
+	struct nw_process *all[NEAR_NODES_MAX * NW_INSTANCES];
+	uint32_t count;
 	uint32_t drop_ppm, shut_ppm, leave_ppm;
-	bool takes_runs[2];
-	bool is_busy[2]; /* its program does other things most of the time */
-	bool is_gone[2]; /* no other process will be born */
 };
 
-/* ---- near_ends.c ---------------------------------------------------------------------------- */
+/* 0, or -1 when memory is short. */
+int near_world_open(struct near_world *w, struct roce_world *judged,
+		    const struct near_program *program);
 
-/* All that an end does in a turn of its process. True: it will do more without being woken. */
-bool nw_end_work(struct nw_process *p, uint32_t pair);
+/* As those of a scenario (roce_world.h). */
+bool near_world_step(struct near_world *w);
+void near_world_close(struct near_world *w);
 
-/* Takes completions. True: there were some. */
-bool nw_poll(struct nw_process *p);
+static inline uint32_t nw_node_of(const struct nw_process *p)
+{
+	return p->near->process.node;
+}
 
-/* Ends the queue pair and the region, whatever is in flight. */
-void nw_end_drop(struct nw_process *p, uint32_t pair);
+/* All processes, or all others, look whether there is something for them. */
+void nw_poke_all(struct near_world *w);
+void nw_poke_others(struct nw_process *p);
 
-/* From now on its requests may fail. */
-void nw_excuse(struct near_world *w, uint32_t pair);
+/* Whether packets are on their way to processes that live. */
+bool nw_is_flowing(const struct near_world *w);

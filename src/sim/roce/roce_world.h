@@ -6,7 +6,7 @@
  *
  *	rc_world.c   reliable connections between two nodes: Sends, Writes, Reads, atomics; the same
  *	             with runs of packets
- *	near_world.c reliable connections between two processes of a host, by shared memory
+ *	near_world.c the same services between processes of a host, by shared memory
  *	uc_world.c   unreliable connections between two nodes
  *	rd_world.c   reliable datagrams between all queue pairs of three nodes; refusals and resets
  *	ud_world.c   unreliable datagrams between queue pairs of three nodes, and to groups
@@ -35,6 +35,8 @@ enum roce_scenario_id {
 	ROCE_XRC,
 	ROCE_RUNS,
 	ROCE_NEAR,
+	ROCE_NEAR_UC,
+	ROCE_NEAR_UD,
 	ROCE_SCENARIOS,
 	ROCE_ANY = ROCE_SCENARIOS /* the seed draws which */
 };
@@ -75,7 +77,7 @@ struct roce_scenario {
 };
 
 extern const struct roce_scenario roce_rc, roce_uc, roce_rd, roce_cm, roce_ud, roce_xrc, roce_runs,
-	roce_near;
+	roce_near, roce_near_uc, roce_near_ud;
 
 /* Records the first failure, in words. */
 void roce_fail(struct roce_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,125 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random datagrams between queue pairs of three nodes and to multicast groups, on a network that
- * loses, duplicates, reorders and corrupts packets, stands still and is cut. ud_judge.c says what
- * must come of them.
+ * loses, duplicates, reorders and corrupts packets, stands still and is cut.
  */
 #include "sim/roce/ud_world.h"
 
-#include <string.h>
-
 #include "base/check.h"
-#include "base/draw.h"
+#include "sim/roce/roce_mesh.h"
 
-enum {
-	GAP = 64, /* between registered memories */
-	NODE_BYTES = GAP + UD_QPS * (UD_ACTOR_BYTES + GAP),
-	SEND_MAX = 2 * UD_DEPTH,
-	SHORT_MTU = 256,
-	RESETS = 2,
-	KEYS = 2,
-	Q_KEY = 0x700 /* and which of them */
+_Static_assert((int)UD_NODES == (int)ROCE_MESH_NODES, "each node has actors");
+
+struct ud_far {
+	struct ud_world ud;
+	struct roce_mesh mesh;
 };
 
-static const uint32_t own_key = UINT32_C(1) << 31;
 static const uint64_t end_max_ns = UINT64_C(500) * 1000000000;
 
-static uint64_t now_of(struct ud_world *ud)
+static struct ud_far *far_of(struct ud_world *ud)
 {
-	return ib_mesh_world(ud->mesh.net)->now_ns;
+	return CONTAINER_OF(ud, struct ud_far, ud);
 }
 
-/* ---- Address handles ------------------------------------------------------------------------ */
+/* ---- The network ---------------------------------------------------------------------------- */
 
-static struct weft_address address_of(const uint8_t *bytes, bool is_ipv6)
+static void attach(struct ud_world *ud, int node, struct weft_qp *qp, const struct ib_config *k)
 {
-	struct weft_address a = { .family = is_ipv6 ? 6 : 4 };
-
-	memcpy(a.ip, bytes, is_ipv6 ? 16 : 4);
-	return a;
+	(void)node;
+	CHECK(ib_mesh_attach(far_of(ud)->mesh.net, qp, k) == WEFT_OK);
 }
 
-static struct weft_path path_to(struct ud_world *ud, const struct ud_actor *a,
-				const struct ud_handle *h)
+static void address(struct ud_world *ud, int node, struct weft_ah *ah)
 {
-	const struct inet_end *from = &ud_roce_of(ud, a->index)->ib->at[h->is_ipv6];
-	const struct inet_end *to = &ud->mesh.nodes[h->node].ib->at[h->is_ipv6];
-	struct weft_path path = { .from = address_of(from->address, h->is_ipv6),
-				  .to = address_of(to->address, h->is_ipv6),
-				  .mtu_bytes = h->mtu_bytes };
-
-	if (h->to == UD_TO_GROUP) {
-		const struct ib_group g = ib_node_group(h->is_ipv6, (uint8_t)(1 + h->target));
-
-		path.to = address_of(g.address, h->is_ipv6);
-	}
-	return path;
+	(void)ud;
+	(void)node;
+	(void)ah;
 }
 
-static void handle_open(struct ud_world *ud, struct ud_actor *a, struct ud_handle *h)
+static uint64_t doubled(struct ud_world *ud, int from, int to)
 {
-	struct prng *p = &ud->prng;
-	struct weft_path path;
-
-	*h = (struct ud_handle){ .serial = ++ud->serial, .is_ipv6 = prng_below(p, 2) };
-	h->to = (enum ud_to)ANY_OF(p, UD_TO_ACTOR, UD_TO_ACTOR, UD_TO_ACTOR, UD_TO_GROUP,
-				   UD_TO_GROUP, UD_TO_STRAY);
-	h->target = prng_below(p, h->to == UD_TO_GROUP ? UD_GROUPS : UD_ACTORS);
-	h->node = h->to == UD_TO_GROUP ? 0 : ud_node_of(h->target);
-	if (h->to == UD_TO_STRAY) /* the number of one node at the address of another */
-		h->node = (h->node + 1) % UD_NODES;
-	h->mtu_bytes = prng_below(p, 4) ? 0 : SHORT_MTU;
-	path = path_to(ud, a, h);
-	CHECK(ah_create(a->qp->pd, &path, &h->ah) == WEFT_OK);
+	return ib_mesh_pipe(far_of(ud)->mesh.net, from, to)->counts.duplicated;
 }
 
-/* What still waits for its turn will not find it, whatever has its place then. */
-static void handle_close(struct roce_world *w, struct ud_actor *a, struct ud_handle *h)
-{
-	ud_judge_poll(w, ud_node_of(a->index));
-	for (uint32_t i = a->ended; i < a->begun; i++)
-		a->ops[i].is_handle_gone |= a->ops[i].handle == h->serial;
-	ah_destroy(h->ah);
-	h->ah = NULL;
-}
+static const struct ud_net net = { attach, address, doubled };
 
 /* ---- Life ----------------------------------------------------------------------------------- */
-
-static void actor_attach(struct ud_world *ud, struct ud_actor *a)
-{
-	const struct ib_config k = {
-		.path = { .mtu_bytes = ud->mtu_bytes },
-		.psn_send = roce_draw_psn(&ud->prng),
-		.p_key = a->p_key,
-		.q_key = a->q_key,
-	};
-
-	CHECK(ib_mesh_attach(ud->mesh.net, a->qp, &k) == WEFT_OK);
-}
-
-static void actor_open(struct ud_world *ud, uint32_t i)
-{
-	const struct weft_qp_attr drain = { .on_failure = WEFT_FAIL_DRAIN };
-	struct roce_node *n = ud_roce_of(ud, i);
-	struct ud_actor *a = &ud->actors[i];
-
-	a->index = i;
-	a->at = GAP + i % UD_QPS * (UD_ACTOR_BYTES + GAP);
-	a->is_rich = prng_below(&ud->prng, 2);
-	a->q_key = Q_KEY + prng_below(&ud->prng, KEYS);
-	a->p_key = (uint16_t)ANY_OF(&ud->prng, 0xffff, 0xffff, 0x7fff, 0x8001);
-	a->resets_left = prng_below(&ud->prng, 2) ? 0 : RESETS;
-	a->tag = roce_node_register(n, a->at, UD_ACTOR_BYTES);
-	a->qp = roce_node_qp(n, WEFT_UD, SEND_MAX, UD_RECEIVES);
-	CHECK(qp_modify(a->qp, &drain, WEFT_QP_ON_FAILURE) == WEFT_OK);
-	actor_attach(ud, a);
-	for (uint32_t k = 0; k < UD_HANDLES; k++)
-		handle_open(ud, a, &a->handles[k]);
-}
 
 static int ud_open(struct roce_world *w)
 {
 	struct ud_world *ud = ud_world_of(w);
+	struct roce_mesh *mesh = &far_of(ud)->mesh;
 	struct sim_faults faults;
 
 	ud->prng.state = prng_mix(w->seed);
@@ -128,287 +58,85 @@ static int ud_open(struct roce_world *w)
 		faults.loss_ppm = faults.corrupt_ppm = faults.cut_ppm = 0;
 	ud->is_lossless = !faults.loss_ppm && !faults.corrupt_ppm && !faults.cut_ppm;
 	ud->mtu_bytes = iba_mtu_bytes((uint8_t)(1 + prng_below(&ud->prng, 5)));
-	if (roce_mesh_open(&ud->mesh, w, &faults, NODE_BYTES) < 0)
+	if (roce_mesh_open(mesh, w, &faults, UD_NODE_BYTES) < 0)
 		return -1;
+	ud->net = &net;
+	ud->clock = ib_mesh_world(mesh->net);
+	for (int n = 0; n < UD_NODES; n++)
+		ud->nodes[n] = &mesh->nodes[n];
 	for (uint32_t i = 0; i < UD_ACTORS; i++)
-		actor_open(ud, i);
+		ud_actor_open(ud, i);
 	return 0;
 }
 
 static void ud_close(struct roce_world *w)
 {
-	roce_mesh_close(&ud_world_of(w)->mesh, w);
+	roce_mesh_close(&far_of(ud_world_of(w))->mesh, w);
 }
 
 static struct world *ud_clock(struct roce_world *w)
 {
-	return ib_mesh_world(ud_world_of(w)->mesh.net);
-}
-
-/* ---- Requests ------------------------------------------------------------------------------- */
-
-/* Often the key that the destination has now, or else any; or what the sender's own is. */
-static uint32_t draw_key(struct ud_world *ud, const struct ud_actor *a, struct ud_op *op)
-{
-	uint32_t pick = prng_below(&ud->prng, 8);
-
-	op->is_key_own = pick == 0;
-	if (op->is_key_own) {
-		op->q_key = a->q_key;
-		return own_key | Q_KEY;
-	}
-	op->q_key = Q_KEY + prng_below(&ud->prng, KEYS);
-	if (op->to == UD_TO_ACTOR && pick > 2)
-		op->q_key = ud->actors[op->target].q_key;
-	return op->q_key;
-}
-
-static uint32_t draw_destination(struct ud_world *ud, const struct ud_op *op)
-{
-	if (op->to == UD_TO_GROUP || (op->to == UD_TO_STRAY && prng_below(&ud->prng, 2)))
-		return IBA_QPN_MULTICAST; /* of a stray, at the address of a node */
-	return ud->actors[op->target].qp->number;
-}
-
-/* UD-03: what is longer than a packet is not taken. */
-static void try_long(struct roce_world *w, struct ud_actor *a, struct weft_send_wr wr,
-		     uint32_t mtu_bytes)
-{
-	struct roce_node *n = ud_roce_of(ud_world_of(w), a->index);
-	const struct weft_sge s = roce_node_sge(n, a->at, mtu_bytes + 1, a->tag);
-
-	wr.sges = &s;
-	if (ib_node_post_send(n->ib, a->qp, &wr) != WEFT_R_WR_LENGTH)
-		roce_fail(w, "actor %u: a datagram of %u bytes was taken", a->index, mtu_bytes + 1);
-}
-
-static void begin_send(struct roce_world *w, struct ud_actor *a, struct ud_op *op)
-{
-	struct ud_world *ud = ud_world_of(w);
-	struct roce_node *n = ud_roce_of(ud, a->index);
-	const struct ud_handle *h = &a->handles[prng_below(&ud->prng, UD_HANDLES)];
-	uint32_t mtu = h->mtu_bytes && h->mtu_bytes < ud->mtu_bytes ? h->mtu_bytes : ud->mtu_bytes;
-	struct weft_sge s;
-	struct weft_send_wr wr = { .id = op->number, .sges = &s, .sge_count = 1, .ah = h->ah };
-
-	op->opcode = wr.opcode = prng_below(&ud->prng, 2) ? WEFT_OP_SEND : WEFT_OP_SEND_IMM;
-	op->to = h->to;
-	op->target = h->target;
-	op->handle = h->serial;
-	op->is_ipv6 = h->is_ipv6;
-	op->bytes = roce_draw_length(&ud->prng, mtu);
-	if (op->bytes > mtu)
-		op->bytes = mtu;
-	if (op->opcode == WEFT_OP_SEND && op->bytes < 8) /* it has nothing else to be known by */
-		op->bytes = 8;
-	wr.imm = ud_judge_imm(a, op);
-	wr.remote_q_key = draw_key(ud, a, op);
-	wr.dest_qp_number = draw_destination(ud, op);
-	if (prng_below(&ud->prng, 20) == 0)
-		try_long(w, a, wr, mtu);
-	s = roce_node_sge(n, a->at + UD_AT_LOCAL + op->number * UD_MTU_MAX, op->bytes, a->tag);
-	ud_judge_fill(w, a, op);
-	roce_node_post_send(w, n, a->qp, &wr);
-}
-
-/* What follows a delay waits in the queue. */
-static void begin_delay(struct roce_world *w, struct ud_actor *a, struct ud_op *op)
-{
-	struct ud_world *ud = ud_world_of(w);
-	struct weft_send_wr wr = { .id = op->number, .opcode = WEFT_OP_DELAY };
-
-	op->opcode = WEFT_OP_DELAY;
-	wr.delay_ns = 1 + prng_below(&ud->prng, 2000 * 1000);
-	roce_node_post_send(w, ud_roce_of(ud, a->index), a->qp, &wr);
-}
-
-static void begin(struct roce_world *w, struct ud_actor *a)
-{
-	struct ud_world *ud = ud_world_of(w);
-	struct ud_op *op = &a->ops[a->begun];
-
-	*op = (struct ud_op){ .number = a->begun++, .posted_ns = now_of(ud) };
-	if (prng_below(&ud->prng, 8) == 0)
-		begin_delay(w, a, op);
-	else
-		begin_send(w, a, op);
-}
-
-/* ---- Receives ------------------------------------------------------------------------------- */
-
-static void post_receive(struct roce_world *w, struct ud_actor *a)
-{
-	struct ud_world *ud = ud_world_of(w);
-	struct roce_node *n = ud_roce_of(ud, a->index);
-	uint32_t slot = a->posted % UD_RECEIVES, room = UD_ROUTE + ud->mtu_bytes;
-	struct weft_sge s;
-
-	if (!a->is_rich && prng_below(&ud->prng, 8) == 0)
-		room = (uint32_t)ANY_OF(&ud->prng, 0, UD_ROUTE, UD_ROUTE + 8, UD_ROUTE + 255);
-	a->rooms[slot] = room;
-	s = roce_node_sge(n, a->at + UD_AT_RECEIVE + slot * UD_ROOM, room, a->tag);
-	roce_node_post_recv(w, n, a->qp, &s, slot);
-	a->posted++;
-}
-
-static void post_receives(struct roce_world *w, struct ud_actor *a)
-{
-	struct prng *p = &ud_world_of(w)->prng;
-
-	while (!roce_has_failed(w) && a->posted - a->received < UD_RECEIVES &&
-	       (a->is_rich || prng_below(p, 4) == 0))
-		post_receive(w, a);
-}
-
-/* ---- What an actor changes ------------------------------------------------------------------ */
-
-static void group_change(struct roce_world *w, struct ud_actor *a)
-{
-	struct ud_world *ud = ud_world_of(w);
-	uint32_t group = prng_below(&ud->prng, UD_GROUPS), is_ipv6 = prng_below(&ud->prng, 2);
-	const struct ib_group g = ib_node_group(is_ipv6, (uint8_t)(1 + group));
-	bool *is_member = &a->is_member[group][is_ipv6];
-
-	ud_judge_poll(w, ud_node_of(a->index));
-	if (*is_member && prng_below(&ud->prng, 2)) {
-		ib_leave(ib_conn_of(a->qp), &g);
-		*is_member = false;
-	} else { /* to join once more changes nothing */
-		*is_member = true;
-		if (ib_join(ib_conn_of(a->qp), &g) != WEFT_OK)
-			roce_fail(w, "actor %u: it cannot join group %u", a->index, group);
-	}
-	a->group_excuse_ns[group][is_ipv6] = now_of(ud);
-}
-
-static void key_change(struct roce_world *w, struct ud_actor *a)
-{
-	struct ud_world *ud = ud_world_of(w);
-	struct ib_config k = { 0 };
-
-	ud_judge_poll(w, ud_node_of(a->index));
-	k.q_key = a->q_key = Q_KEY + prng_below(&ud->prng, KEYS);
-	CHECK(ib_adjust(ib_conn_of(a->qp), &k, IB_Q_KEY) == WEFT_OK);
-	for (uint32_t i = a->ended; i < a->begun; i++) {
-		if (a->ops[i].is_key_own)
-			a->ops[i].q_key = a->q_key;
-	}
-	a->excuse_ns = now_of(ud);
-}
-
-/* In the middle of whatever it does. It is in no group afterwards. */
-static void reset(struct roce_world *w, struct ud_actor *a)
-{
-	const struct weft_qp_attr attr = { .state = WEFT_QPS_RESET };
-	struct ud_world *ud = ud_world_of(w);
-
-	a->resets_left--;
-	ud_judge_poll(w, ud_node_of(a->index));
-	a->is_resetting = true;
-	CHECK(ib_node_modify(ud_roce_of(ud, a->index)->ib, a->qp, &attr, WEFT_QP_STATE) == WEFT_OK);
-	ud_judge_poll(w, ud_node_of(a->index));
-	if (a->begun != a->ended || a->posted != a->received)
-		roce_fail(w, "actor %u: %u requests and %u receives did not end by its reset",
-			  a->index, a->begun - a->ended, a->posted - a->received);
-	a->is_resetting = a->is_stopped = false;
-	memset(a->is_member, 0, sizeof(a->is_member));
-	a->excuse_ns = now_of(ud);
-	if (!roce_has_failed(w))
-		actor_attach(ud, a);
-}
-
-/* A queue pair whose request failed goes on when the rest was flushed. */
-static void mend(struct roce_world *w, struct ud_actor *a)
-{
-	const struct weft_qp_attr rts = { .state = WEFT_QPS_RTS };
-	struct roce_node *n = ud_roce_of(ud_world_of(w), a->index);
-
-	if (!a->is_stopped || a->begun != a->ended)
-		return;
-	if (a->qp->state != WEFT_QPS_SQE ||
-	    ib_node_modify(n->ib, a->qp, &rts, WEFT_QP_STATE) != WEFT_OK)
-		roce_fail(w, "actor %u: after a failure its queue pair is in %s, not SQE", a->index,
-			  weft_qp_state_name(a->qp->state));
-	a->is_stopped = false;
-}
-
-static void change(struct roce_world *w, struct ud_actor *a)
-{
-	struct ud_world *ud = ud_world_of(w);
-	struct ud_handle *h = &a->handles[prng_below(&ud->prng, UD_HANDLES)];
-
-	if (prng_below(&ud->prng, 12) == 0)
-		group_change(w, a);
-	if (prng_below(&ud->prng, 100) == 0)
-		key_change(w, a);
-	if (prng_below(&ud->prng, 40) == 0) {
-		handle_close(w, a, h);
-		handle_open(ud, a, h);
-	}
-	if (a->resets_left > 0 && prng_below(&ud->prng, 100) == 0)
-		reset(w, a);
-}
-
-static void act(struct roce_world *w, struct ud_actor *a)
-{
-	struct ud_world *ud = ud_world_of(w);
-
-	mend(w, a);
-	if (a->ended < UD_OPS && !roce_has_failed(w))
-		change(w, a);
-	post_receives(w, a);
-	while (!roce_has_failed(w) && !a->is_stopped && a->begun < UD_OPS &&
-	       a->begun - a->ended < UD_DEPTH && prng_below(&ud->prng, 3) == 0)
-		begin(w, a);
+	return ib_mesh_world(far_of(ud_world_of(w))->mesh.net);
 }
 
 /* ---- The end -------------------------------------------------------------------------------- */
+
+static void pipes_count(struct roce_world *w, struct ud_world *ud)
+{
+	for (int a = 0; a < UD_NODES; a++) {
+		for (int b = 0; b < UD_NODES; b++) {
+			const struct sim_datagram *pipe = ib_mesh_pipe(far_of(ud)->mesh.net, a, b);
+
+			ud->is_lossless &= pipe->counts.dropped_full == 0;
+			roce_count_packets(w, pipe);
+		}
+	}
+}
 
 static void finish(struct roce_world *w)
 {
 	struct ud_world *ud = ud_world_of(w);
 
+	pipes_count(w, ud);
 	ud_judge_end(w);
-	for (uint32_t i = 0; i < UD_ACTORS && !roce_has_failed(w); i++) {
-		struct ud_actor *a = &ud->actors[i];
-
-		for (uint32_t k = 0; k < UD_HANDLES; k++)
-			ah_destroy(a->handles[k].ah);
-		roce_node_drop(ud_roce_of(ud, i), a->qp, a->tag);
-	}
+	for (int n = 0; n < UD_NODES; n++)
+		roce_node_judge(w, ud->nodes[n]);
+	for (uint32_t i = 0; i < UD_ACTORS && !roce_has_failed(w); i++)
+		ud_actor_drop(ud_roce_of(ud, i), &ud->actors[i]);
 	for (int n = 0; n < UD_NODES && !roce_has_failed(w); n++)
-		roce_node_shut(&ud->mesh.nodes[n], w);
+		roce_node_shut(ud->nodes[n], w);
 }
 
 /* Until all has been sent, and what is under way has arrived. */
 static bool ud_step(struct roce_world *w)
 {
 	struct ud_world *ud = ud_world_of(w);
+	struct ib_mesh *mesh = far_of(ud)->mesh.net;
 	bool is_done = true;
 	int who;
 
 	for (uint32_t i = 0; i < UD_ACTORS; i++) {
 		struct ud_actor *a = &ud->actors[i];
 
-		act(w, a);
-		is_done &= a->ended == UD_OPS && !a->is_stopped;
+		ud_actor_act(w, a);
+		is_done &= ud_is_done(a);
 	}
-	if (is_done && !roce_has_failed(w) && !ib_mesh_is_flowing(ud->mesh.net)) {
+	if (is_done && !roce_has_failed(w) && !ib_mesh_is_flowing(mesh)) {
 		finish(w);
 		return false;
 	}
-	who = ib_mesh_step(ud->mesh.net);
+	who = ib_mesh_step(mesh);
 	for (int n = 0; n < UD_NODES; n++) {
 		if (who < 0 || who == n)
-			ud_judge_poll(w, n);
+			(void)ud_judge_poll(w, n);
 	}
-	if (now_of(ud) >= end_max_ns)
+	if (ud->clock->now_ns >= end_max_ns)
 		roce_fail(w, "it does not come to rest");
 	return true;
 }
 
 const struct roce_scenario roce_ud = {
-	.state_bytes = sizeof(struct ud_world),
+	.state_bytes = sizeof(struct ud_far),
 	.open = ud_open,
 	.step = ud_step,
 	.close = ud_close,

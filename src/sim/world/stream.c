@@ -90,13 +90,14 @@ static void break_now(struct sim_stream *s)
 	world_alarm_set(s->line.world, &s->writable, s->line.world->now_ns);
 }
 
-/* Applies a reset caused by a cut, at the first access after its time. */
+/* Applies a reset caused by a cut, at the first access after its time, unless all has arrived. */
 static void settle(struct sim_stream *s)
 {
 	if (s->line.world->now_ns < s->reset_ns)
 		return;
 	s->reset_ns = WORLD_NEVER;
-	break_now(s);
+	if (state_moves[s->state][SIM_STREAM_BROKEN])
+		break_now(s);
 }
 
 /* The reset happens only if the cut lasts that long. */

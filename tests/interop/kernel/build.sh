@@ -49,6 +49,7 @@ cd "$cache/siw"
 
 # Extracted, not installed: no maintainer script runs, and nothing in the guest is a service.
 packages=busybox-static,dash,kmod,iproute2,ibverbs-providers,ibverbs-utils,rdmacm-utils,perftest
+packages+=,open-iscsi,e2fsprogs,fio
 if [ ! -e root.packages ] || [ "$(cat root.packages)" != "$packages" ]; then
 	say "extracting $packages"
 	rm -rf root
@@ -74,7 +75,7 @@ tree_make() {
 		done
 		ln -sf dash bin/sh # busybox sh would run its own ip and modprobe
 		install -m 755 "$here/guest/init" init
-		install -m 755 "$here/guest/both" "$here/guest/lose" "$here/guest/use" ../agent ../pair ../verbs rig/
+		install -m 755 "$here"/guest/{both,disk,lio,lose,use} ../agent ../pair ../verbs rig/
 		echo 'root:x:0:0:root:/root:/bin/sh' >etc/passwd
 		echo 'root:x:0:' >etc/group
 		printf '127.0.0.1 localhost\n' >etc/hosts
@@ -148,6 +149,8 @@ siw_tunable_make() { # siw_tunable_make OUT
 # crc32_generic: rxe's ICRC. The last line: a network that loses, what leaves and what comes.
 modules="siw rdma_rxe ib_uverbs rdma_ucm virtio_pci virtio_net virtio-rng crc32c_generic"
 modules+=" crc32_generic sch_netem sch_ingress cls_matchall act_gact"
+# The kernel's initiator and target of iSCSI, on TCP and by iSER.
+modules+=" iscsi_tcp ib_iser sd_mod iscsi_target_mod ib_isert target_core_file crct10dif_generic ext4"
 # Faster ones, for processors that have the instructions.
 [ "$arch" != amd64 ] || modules+=" crc32_pclmul crc32c_intel"
 

@@ -150,6 +150,13 @@ CASES = [
         # A name that may not come in is told so.
         Side("iscsi-inq -i iqn.2001-04.test.weft:unknown " + URL, ["Target not found"], status=10),
     ]),
+    # Our own initiator, whose name is in tgtd's list; the example reads half a MiB of zeroes.
+    iser("session", [
+        Side("LIBRARIES/tests/session_sample %s?initiator=%s 512" % (URL, INITIATOR),
+             ["^good, 0 reconnects"]),
+        Side("LIBRARIES/examples/iscsi_disk %s?initiator=%s" % (URL, INITIATOR),
+             ["^IET VIRTUAL-DISK, %d bytes in blocks of 512$" % LUN_BYTES]),
+    ]),
     iser("qemu_io", [write_patterns(), read_patterns()], check=check_patterns),
     iser("qemu_img", [
         Side("qemu-img info -f raw " + URL, [r"^virtual size: .*\(%d bytes\)$" % LUN_BYTES], IMAGE_NOT),

@@ -339,8 +339,8 @@ def background(cluster):
 
 def parameters(cluster):
     plugin, config = cluster.tools.plugin, "config=DIR/requester.conf"
-    for words, says in (([config], "config=FILE and device=NAME are needed"),
-                        (["device=disk"], "config=FILE and device=NAME are needed"),
+    for words, says in (([config], "device= is needed: with config=FILE the name"),
+                        (["device=disk"], "cannot use the device: at character 1: a device begins with"),
                         ([config, "device=disk", "wait=soon"], "wait=soon: a time is"),
                         ([config, "device=disk", "size=1"], "no parameter \"size\""),
                         (["config=DIR/none", "device=disk"], "none: cannot be opened"),

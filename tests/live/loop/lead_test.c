@@ -68,7 +68,7 @@ static bool lead(int also, uint64_t ns)
 	if (a->net->is_waiting)
 		adapter_work(a);
 	is_also = progress_sleep(a->net, also, thread_now_ns() + ns);
-	has_left = !list_is_empty(&tcp_of(a->net)->attention);
+	has_left = !list_is_empty(&tcp_of(a->net)->attention[STREAM_IWARP]);
 	adapter_leave(a);
 	return is_also;
 }

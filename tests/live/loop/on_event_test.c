@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Programs that sleep on a descriptor of their own, which the adapter's event handler writes to. */
 #include <poll.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -140,6 +141,116 @@ TEST(test_qp_10_who_sleeps_on_a_descriptor_is_woken)
 	handled_await(&far, WEFT_EVENT_QP_ERROR);
 	handled_close(&far);
 }
+
+/* ---- After events ---------------------------------------------------------------------------- */
+
+/* A thread that calls weft each time when the handler of an adapter asks it to. */
+struct caller {
+	struct weft_adapter *adapter;
+	sem_t asked, answered;
+	atomic_bool is_over;
+	atomic_uint events, afters, answers; /* calls of the handlers; of them answered in time */
+	pthread_t thread;
+};
+
+static bool sem_wait_patiently(sem_t *sem)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_MS / 1000;
+	return sem_timedwait(sem, &until) == 0;
+}
+
+static void *caller_run(void *context)
+{
+	struct caller *c = context;
+	struct weft_usage usage;
+
+	for (;;) {
+		HOLDS(sem_wait(&c->asked) == 0);
+		if (atomic_load(&c->is_over))
+			return NULL;
+		HOLDS(weft_adapter_query(c->adapter, &usage) == WEFT_OK);
+		HOLDS(sem_post(&c->answered) == 0);
+	}
+}
+
+static void count_event(void *context, const struct weft_event *event)
+{
+	struct caller *c = context;
+
+	(void)event;
+	atomic_fetch_add(&c->events, 1);
+}
+
+static void ask_caller(void *context)
+{
+	struct caller *c = context;
+
+	atomic_fetch_add(&c->afters, 1);
+	sem_post(&c->asked);
+	if (sem_wait_patiently(&c->answered))
+		atomic_fetch_add(&c->answers, 1);
+}
+
+static void caller_open(struct caller *c, struct tcp_end *end)
+{
+	const struct weft_adapter_options options = { .on_event = count_event,
+						      .after_events = ask_caller,
+						      .context = c };
+
+	*c = (struct caller){ .adapter = NULL };
+	REQUIRE(sem_init(&c->asked, 0, 0) == 0 && sem_init(&c->answered, 0, 0) == 0);
+	tcp_end_open_with(end, &options, BYTES);
+	c->adapter = end->adapter;
+	REQUIRE(pthread_create(&c->thread, NULL, caller_run, c) == 0);
+}
+
+static void caller_close(struct caller *c, struct tcp_end *end)
+{
+	tcp_end_close(end);
+	atomic_store(&c->is_over, true);
+	sem_post(&c->asked);
+	pthread_join(c->thread, NULL);
+	EXPECT_EQ(atomic_load(&c->answers), atomic_load(&c->afters));
+}
+
+/* Of the program's thread, in whose call the event happens. */
+TEST(test_qp_10_threads_woken_after_events_find_the_adapter_free)
+{
+	struct tcp_end end;
+	struct caller c;
+
+	caller_open(&c, &end);
+	MUST(weft_qp_modify(end.node.qp, &(struct weft_qp_attr){ .state = WEFT_QPS_ERROR },
+			    WEFT_QP_STATE));
+	EXPECT_EQ(atomic_load(&c.events), 1);
+	EXPECT_EQ(atomic_load(&c.afters), 1);
+	caller_close(&c, &end);
+}
+
+/* Of weft's own thread: no other calls the adapter that is dialled. */
+TEST(test_qp_10_threads_woken_by_wefts_own_find_the_adapter_free)
+{
+	struct tcp_end near, far;
+	struct caller c;
+	uint64_t end_ns = thread_now_ns() + PATIENCE_NS;
+
+	tcp_end_open(&near);
+	caller_open(&c, &far);
+	MUST(weft_qp_dial(near.node.qp, &far.at, NULL));
+	while (atomic_load(&c.answers) == 0 && thread_now_ns() < end_ns)
+		sched_yield();
+	EXPECT(atomic_load(&c.events) > 0);
+	EXPECT(atomic_load(&c.answers) > 0);
+	MUST(weft_request_reject(tcp_end_request(&far), NULL));
+	EXPECT_EQ(tcp_end_await(&near, WEFT_EVENT_CONNECT_FAILED), WEFT_R_CONNECT_REJECTED);
+	tcp_end_close(&near);
+	caller_close(&c, &far);
+}
+
+/* ---- Handlers -------------------------------------------------------------------------------- */
 
 /* Events that a handler takes are not delivered elsewhere. */
 TEST(test_events_go_to_the_handler_alone)

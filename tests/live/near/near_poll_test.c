@@ -49,6 +49,41 @@ TEST(test_near_polls_in_vain_make_few_system_calls)
 	end_close(&b);
 }
 
+/* It would wait at the end of its window until its receiver has all of it, and sleeps. */
+TEST(test_near_sender_hears_of_bytes_before_all_are_taken)
+{
+	enum { WRITES = 4, ALL = WRITES * NODE_BYTES };
+	struct end a, b;
+	const struct ib_counts *n;
+	struct weft_send_wr wr;
+	struct weft_sge s;
+	struct weft_completion c;
+	uint64_t before, once;
+
+	WORLD_OR_SKIP();
+	end_open(&a, roce_adapter_open());
+	end_open(&b, roce_adapter_open());
+	connect_both(&a, &b, 0);
+	s = node_seg(&a.node, 0, NODE_BYTES);
+	wr = node_wr(WEFT_OP_WRITE, 2, &s, &b.node);
+	adapter_enter(b.adapter);
+	n = ib_port_counts(roce_of(b.adapter->net)->port);
+	before = n->payload_in;
+	for (int i = 0; i < WRITES; i++)
+		REQUIRE(node_post(&a.node, &wr));
+	adapter_enter(a.adapter);
+	adapter_work(a.adapter);
+	adapter_leave(a.adapter);
+	for (once = 0; once == 0; once = n->payload_in - before)
+		adapter_poll(b.adapter, b.node.cq);
+	EXPECT(once >= ALL / 2 && once < ALL);
+	adapter_leave(b.adapter);
+	for (int i = 0; i < WRITES; i++)
+		REQUIRE(node_take(a.node.cq, &c) && c.id == 2);
+	end_close(&a);
+	end_close(&b);
+}
+
 /* The peer says nothing, and the program polls without a pause: its request is sent again. */
 TEST(test_roce_polls_that_read_what_is_hot_keep_deadlines)
 {

@@ -23,3 +23,21 @@ TEST(test_near_ring_of_a_false_receiver_is_given_up)
 	ring_unmap(&sender);
 	ring_unmap(&receiver);
 }
+
+/* What is put while the receiver marks its rest is seen by one of the two. */
+TEST(test_near_ring_that_rests_sees_a_record)
+{
+	struct ring sender, receiver;
+	int fd;
+
+	fd = ring_make(&sender, RING_BYTES_MIN);
+	REQUIRE(fd >= 0 && ring_map(&receiver, fd) == 0);
+	close(fd);
+	EXPECT(ring_rest(&receiver));
+	REQUIRE(ring_room(&sender, 100));
+	ring_put(&sender, 100);
+	EXPECT(ring_wakes_receiver(&sender) && !ring_wakes_receiver(&sender));
+	EXPECT(!ring_rest(&receiver));
+	ring_unmap(&sender);
+	ring_unmap(&receiver);
+}

@@ -16,6 +16,7 @@ TEST(test_near_full_ring_blocks_until_the_receiver_takes)
 	n = fill(&p);
 	EXPECT(!near_has_room(p.near.near));
 	EXPECT_EQ(near_due(p.near.near), STALL_NS);
+	EXPECT(near_rest(p.near.near));
 	take_all(&p, n);
 	/* It is told by a message, and sees it in the ring. */
 	EXPECT_EQ(near_counts(p.far.near)->wakes, 1);
@@ -24,6 +25,28 @@ TEST(test_near_full_ring_blocks_until_the_receiver_takes)
 	EXPECT_EQ(near_due(p.near.near), UINT64_MAX);
 	EXPECT_EQ(put(&p.near, &p.path, n, 100), NEAR_SENT);
 	expect_packet(&p.far, n, 100);
+	pair_close(&p);
+}
+
+/* One that polls sees the room: a message for each full ring would cost both ends system calls. */
+TEST(test_near_sender_is_told_of_room_only_if_it_rests)
+{
+	struct pair p;
+	uint32_t n;
+
+	WORLD_OR_SKIP();
+	pair_open(&p);
+	near_room_used(p.near.near);
+	n = fill(&p);
+	take_all(&p, n);
+	EXPECT_EQ(near_counts(p.far.near)->wakes, 0);
+	EXPECT(!near_rest(p.near.near)); /* there is room by now */
+	EXPECT(near_has_room(p.near.near));
+	/* A thread rests already when a packet of another one finds no room. */
+	EXPECT(near_rest(p.near.near));
+	n = fill(&p);
+	take_all(&p, n);
+	EXPECT_EQ(near_counts(p.far.near)->wakes, 1);
 	pair_close(&p);
 }
 

@@ -115,8 +115,11 @@ TEST(test_near_receiver_that_rests_is_woken_once)
 	near_stand_by(p.far.near, true);
 	REQUIRE(put(&p.near, &p.path, 1, 100) == NEAR_SENT);
 	EXPECT(!end_look(&p.far, 0));
-	EXPECT(!near_rest(p.far.near)); /* a packet is there */
+	EXPECT(!near_rest(p.far.near)); /* a packet is there: no later one wakes it */
+	REQUIRE(put(&p.near, &p.path, 2, 100) == NEAR_SENT);
+	EXPECT_EQ(near_counts(p.near.near)->wakes, 0);
 	expect_packet(&p.far, 1, 100);
+	expect_packet(&p.far, 2, 100);
 	REQUIRE(!near_next(p.far.near));
 	EXPECT(near_rest(p.far.near));
 	EXPECT(!end_look(&p.far, 0));
@@ -373,7 +376,7 @@ TEST(test_near_needs_no_file_beyond_the_limit)
 	small = (struct rlimit){ 4096, was.rlim_max };
 	REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
 	number = near_reach(near.near, FAR_SLOT);
-	is_shown = near_shown_open(&shown, WEFT_POLICY_OPEN);
+	is_shown = near_shown_open(&shown, WEFT_POLICY_OPEN, 0);
 	REQUIRE(setrlimit(RLIMIT_FSIZE, &was) == 0);
 	EXPECT_EQ(number, 0);
 	EXPECT(!is_shown && shown.board_fd < 0 && shown.marks_fd < 0);

@@ -88,8 +88,8 @@ void login_target(struct login_pair *p)
 struct iscsi_login_pdu login_request(const char *pairs)
 {
 	static uint8_t text[LOGIN_ROOM];
-	struct iscsi_login_pdu pdu = { .stage = ISCSI_OPERATIONAL,
-				       .next_stage = ISCSI_FULL_FEATURE,
+	struct iscsi_login_pdu pdu = { .stage = ISCSI_STAGE_OPERATIONAL,
+				       .next_stage = ISCSI_STAGE_FULL_FEATURE,
 				       .is_transit = true,
 				       .isid = { 0x80, 1, 2, 3, 4, 5 },
 				       .cid = 1,

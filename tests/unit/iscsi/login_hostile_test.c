@@ -31,11 +31,11 @@ TEST(test_iscsi_login_as_libiscsi_asks)
 
 	login_pair_init(&p);
 	login_target(&p);
-	r.stage = ISCSI_SECURITY;
-	r.next_stage = ISCSI_OPERATIONAL;
+	r.stage = ISCSI_STAGE_SECURITY;
+	r.next_stage = ISCSI_STAGE_OPERATIONAL;
 	r = login_ask(&p, r);
 	EXPECT_STR(login_text(&r), "TargetPortalGroupTag=1 AuthMethod=None ");
-	EXPECT(r.is_transit && r.next_stage == ISCSI_OPERATIONAL && r.tsih == 0);
+	EXPECT(r.is_transit && r.next_stage == ISCSI_STAGE_OPERATIONAL && r.tsih == 0);
 	r = login_request("HeaderDigest=None,CRC32C DataDigest=None InitialR2T=No "
 			  "ImmediateData=Yes MaxBurstLength=262144 FirstBurstLength=262144 "
 			  "MaxRecvDataSegmentLength=262144 DataPDUInOrder=Yes DefaultTime2Wait=2 "
@@ -48,7 +48,7 @@ TEST(test_iscsi_login_as_libiscsi_asks)
 		   "DefaultTime2Wait=2 DefaultTime2Retain=0 IFMarker=Reject OFMarker=Reject "
 		   "MaxConnections=1 MaxOutstandingR2T=1 ErrorRecoveryLevel=0 "
 		   "DataSequenceInOrder=Yes ");
-	EXPECT(r.is_transit && r.next_stage == ISCSI_FULL_FEATURE && r.tsih == 5);
+	EXPECT(r.is_transit && r.next_stage == ISCSI_STAGE_FULL_FEATURE && r.tsih == 5);
 	EXPECT_EQ(iscsi_login_event(&p.t.l), ISCSI_LOGIN_ESTABLISHED);
 }
 
@@ -72,7 +72,7 @@ TEST(test_iscsi_login_as_tgt_answers)
 	iscsi_login_take(&p.i.l, &answer);
 	EXPECT(iscsi_login_say(&p.i.l, &r));
 	EXPECT_STR(login_text(&r), "MaxXmitDataSegmentLength=NotUnderstood ");
-	EXPECT(r.is_transit && r.next_stage == ISCSI_FULL_FEATURE);
+	EXPECT(r.is_transit && r.next_stage == ISCSI_STAGE_FULL_FEATURE);
 	answer = login_request("");
 	answer.tsih = 9;
 	iscsi_login_take(&p.i.l, &answer);
@@ -164,7 +164,7 @@ TEST(test_rfc7143_11_12_fields_stay_the_same)
 		r.cid = field == 1 ? 2 : 1;
 		r.isid[5] = field == 2 ? 9 : 5;
 		r.version = field == 3;
-		r.stage = field == 4 ? ISCSI_SECURITY : ISCSI_OPERATIONAL;
+		r.stage = field == 4 ? ISCSI_STAGE_SECURITY : ISCSI_STAGE_OPERATIONAL;
 		r = login_ask(&p, r);
 		EXPECT_EQ(r.status, field == 5 ? 0 : 0x0200);
 		EXPECT_EQ(iscsi_login_reason(&p.t.l), field == 5   ? WEFT_OK
@@ -241,18 +241,18 @@ TEST(test_rfc7143_6_3_security_stage_cannot_be_passed_over)
 	login_pair_init(&p);
 	login_pair_use_chap(&p, false);
 	login_target(&p);
-	r.stage = ISCSI_SECURITY;
+	r.stage = ISCSI_STAGE_SECURITY;
 	r = login_ask(&p, r);
 	EXPECT_EQ(r.status, 0x0201);
 	EXPECT_EQ(iscsi_login_reason(&p.t.l), WEFT_R_ISCSI_AUTH_METHOD);
 	/* Nor in the middle of CHAP. */
 	login_target(&p);
 	r = login_request(LOGIN_NAMES "AuthMethod=CHAP ");
-	r.stage = ISCSI_SECURITY;
+	r.stage = ISCSI_STAGE_SECURITY;
 	r = login_ask(&p, r);
 	EXPECT(r.status == 0 && !r.is_transit);
 	r = login_request("");
-	r.stage = ISCSI_SECURITY;
+	r.stage = ISCSI_STAGE_SECURITY;
 	r = login_ask(&p, r);
 	EXPECT_EQ(r.status, 0x0201);
 	EXPECT_EQ(iscsi_login_reason(&p.t.l), WEFT_R_ISCSI_CHAP_ORDER);
@@ -309,8 +309,8 @@ TEST(test_rfc7143_11_13_responses_that_do_not_fit)
 		r.version = field == 0;
 		r.itt = field == 1 ? 78 : 77;
 		r.isid[0] = field == 2 ? 0 : 0x80;
-		r.stage = field == 3 ? ISCSI_SECURITY : ISCSI_OPERATIONAL;
-		r.next_stage = field == 4 ? ISCSI_OPERATIONAL : ISCSI_FULL_FEATURE;
+		r.stage = field == 3 ? ISCSI_STAGE_SECURITY : ISCSI_STAGE_OPERATIONAL;
+		r.next_stage = field == 4 ? ISCSI_STAGE_OPERATIONAL : ISCSI_STAGE_FULL_FEATURE;
 		r.is_continued = field == 6;
 		EXPECT_EQ(initiator_judges(r), reasons[field]);
 	}
@@ -346,19 +346,19 @@ TEST(test_rfc7143_6_3_target_passes_over_authentication)
 	struct iscsi_login_pdu r = login_request("AuthMethod=None ");
 
 	asked(true);
-	r.stage = ISCSI_SECURITY;
+	r.stage = ISCSI_STAGE_SECURITY;
 	r.is_transit = false;
 	EXPECT_EQ(initiator_judges(r), WEFT_R_ISCSI_AUTH_METHOD);
 	asked(true);
 	r = login_request("");
-	r.stage = ISCSI_SECURITY;
+	r.stage = ISCSI_STAGE_SECURITY;
 	r.is_transit = false;
 	EXPECT_EQ(initiator_judges(r), WEFT_R_ISCSI_AUTH_METHOD);
 	/* It consents to leave a stage that this end did not ask to leave. */
 	asked(true);
 	r = login_request("AuthMethod=CHAP ");
-	r.stage = ISCSI_SECURITY;
-	r.next_stage = ISCSI_OPERATIONAL;
+	r.stage = ISCSI_STAGE_SECURITY;
+	r.next_stage = ISCSI_STAGE_OPERATIONAL;
 	EXPECT_EQ(initiator_judges(r), WEFT_R_ISCSI_LOGIN_STAGE);
 }
 
@@ -367,19 +367,19 @@ TEST(test_rfc7143_6_3_target_consents_without_its_proof)
 	struct iscsi_login_pdu r = login_request("AuthMethod=CHAP "), out;
 
 	asked(true);
-	r.stage = ISCSI_SECURITY;
+	r.stage = ISCSI_STAGE_SECURITY;
 	r.is_transit = false;
 	EXPECT_EQ(initiator_judges(r), WEFT_OK);
 	EXPECT(iscsi_login_say(&p.i.l, &out));
 	EXPECT_STR(login_text(&out), "CHAP_A=8,7,6,5 ");
 	r = login_request("CHAP_A=5 CHAP_I=1 CHAP_C=0x0102030405060708090a ");
-	r.stage = ISCSI_SECURITY;
+	r.stage = ISCSI_STAGE_SECURITY;
 	r.is_transit = false;
 	EXPECT_EQ(initiator_judges(r), WEFT_OK);
 	EXPECT(iscsi_login_say(&p.i.l, &out));
-	EXPECT(out.is_transit && out.next_stage == ISCSI_OPERATIONAL);
+	EXPECT(out.is_transit && out.next_stage == ISCSI_STAGE_OPERATIONAL);
 	r = login_request("");
-	r.stage = ISCSI_SECURITY;
-	r.next_stage = ISCSI_OPERATIONAL;
+	r.stage = ISCSI_STAGE_SECURITY;
+	r.next_stage = ISCSI_STAGE_OPERATIONAL;
 	EXPECT_EQ(initiator_judges(r), WEFT_R_ISCSI_CHAP_ORDER);
 }

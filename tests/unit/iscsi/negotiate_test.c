@@ -58,7 +58,7 @@ static struct iscsi_negotiation begun(const struct iscsi_negotiation_config *c)
 	struct iscsi_negotiation n;
 
 	iscsi_negotiation_init(&n, c);
-	iscsi_negotiation_begin(&n, ISCSI_OPERATIONAL);
+	iscsi_negotiation_begin(&n, ISCSI_STAGE_OPERATIONAL);
 	return n;
 }
 
@@ -252,7 +252,7 @@ TEST(test_rfc7143_13_keys_come_in_their_stage)
 
 	EXPECT_EQ(hear(&n, "AuthMethod=None "), WEFT_R_ISCSI_KEY_STAGE);
 	EXPECT_EQ(hear(&n, "SendTargets=All "), WEFT_R_ISCSI_KEY_STAGE);
-	iscsi_negotiation_begin(&n, ISCSI_SECURITY);
+	iscsi_negotiation_begin(&n, ISCSI_STAGE_SECURITY);
 	EXPECT_EQ(hear(&n, "MaxBurstLength=512 "), WEFT_R_ISCSI_KEY_STAGE);
 	EXPECT_EQ(hear(&n, "AuthMethod=None "), WEFT_OK);
 }
@@ -262,7 +262,7 @@ TEST(test_rfc7143_13_full_feature_phase_changes_only_what_may_change)
 	struct iscsi_negotiation n = end_of(true);
 
 	for (int i = 0; i < 2; i++) {
-		iscsi_negotiation_begin(&n, ISCSI_FULL_FEATURE);
+		iscsi_negotiation_begin(&n, ISCSI_STAGE_FULL_FEATURE);
 		EXPECT_EQ(hear(&n, "MaxRecvDataSegmentLength=65536 MaxBurstLength=512 "), WEFT_OK);
 		EXPECT_STR(said, "MaxBurstLength=Reject ");
 		EXPECT_EQ(n.params.connection.send_bytes_max, 65536);

@@ -292,6 +292,7 @@ TEST(test_rfc7143_4_2_7_names)
 		{ "naa.52004567BA64678D", "naa.52004567ba64678d" },
 		{ "naa.62004567BA64678D0123456789ABCDEF", "naa.62004567ba64678d0123456789abcdef" },
 		{ "iqn.2001-04.com.example:\xc3\xa9", "iqn.2001-04.com.example:\xc3\xa9" },
+		{ "iqn.2001-04.com.example:\xe7\x9b\xa4", "iqn.2001-04.com.example:\xe7\x9b\xa4" },
 	};
 	static const char *const bad[] = {
 		"",
@@ -307,6 +308,16 @@ TEST(test_rfc7143_4_2_7_names)
 		"iqn.2001-04.com.example:my disk",
 		"iqn.2001-04.com.example:a/b",
 		"iqn.2001-04.com.example:\xff",
+		/* U+009B: what terminals begin a control sequence with. */
+		"iqn.2001-04.com.example:\302\2332j",
+		"iqn.2001-04.com.example:\xc2\xa0",
+		"iqn.2001-04.com.example:\xe2\x80\x8b",
+		"iqn.2001-04.com.example:\xe2\x80\xa8", /* a line of its own */
+		"iqn.2001-04.com.example:\xe2\x80\xae", /* what follows from right to left */
+		"iqn.2001-04.com.example:\xe3\x80\x80",
+		"iqn.2001-04.com.example:\xee\x80\x80",
+		"iqn.2001-04.com.example:\xef\xbb\xbf",
+		"iqn.2001-04.com.example:\xf3\xa0\x81\x81",
 		"eui.02004567A425678",
 		"eui.02004567A425678DD",
 		"eui.02004567A425678G",

@@ -14,7 +14,7 @@ enum { POLICIES = 2, LOCAL_KINDS = 3, REMOTE_KINDS = 4 };
 TEST(test_loc_02a_iwarp_06a_iwarp_09a_invalid_entries_are_refused)
 {
 	gate_init(&g, WEFT_POLICY_OPEN);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		uint32_t tag = gate_region(&g, 0, 64, RIGHTS_ALL), reserved;
 
 		EXPECT_EQ(gate_access(&g, kind, tag, 0, 8), WEFT_OK);
@@ -31,7 +31,7 @@ TEST(test_loc_02a_iwarp_06a_iwarp_09a_invalid_entries_are_refused)
 TEST(test_mem_02_tag_index_outside_the_table_is_refused)
 {
 	gate_init(&g, WEFT_POLICY_OPEN);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		EXPECT_EQ(gate_access(&g, kind, mem_tag(GATE_TAGS, 0), 0, 8), WEFT_R_TAG_INVALID);
 		EXPECT_EQ(gate_access(&g, kind, mem_tag(GATE_TAGS + 1, 0), 0, 8), WEFT_R_TAG_INDEX);
 		EXPECT_EQ(gate_access(&g, kind, UINT32_MAX, 0, 8), WEFT_R_TAG_INDEX);
@@ -96,7 +96,7 @@ TEST(test_loc_02c_mem_04b_iwarp_06c_iwarp_09c_another_domain_is_refused)
 	gate_init(&g, WEFT_POLICY_OPEN);
 	region = gate_region(&g, 0, 64, RIGHTS_ALL);
 	window = gate_bound(&g, region, 0, 64, MEM_REMOTE_RIGHTS);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		struct mem_access a = gate_ask(&g, kind, region, 0, 8);
 
 		EXPECT_EQ(gate_check(&g, a), WEFT_OK);
@@ -119,7 +119,7 @@ TEST(test_loc_02d_mem_04c_iwarp_06d_iwarp_09d_every_other_instance_is_refused)
 
 	gate_init(&g, WEFT_POLICY_OPEN);
 	tag = gate_region(&g, 0, 64, RIGHTS_ALL);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		for (uint32_t x = 0; x < 256; x++)
 			EXPECT_EQ(gate_access(&g, kind, tag ^ x, 0, 8),
 				  x ? WEFT_R_TAG_INSTANCE : WEFT_OK);
@@ -134,7 +134,7 @@ TEST(test_loc_02e_mem_04a_iwarp_06e_iwarp_09e_bounds_are_exact)
 
 	gate_init(&g, WEFT_POLICY_OPEN);
 	tag = gate_region(&g, START, LENGTH, RIGHTS_ALL);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		for (uint64_t at = START - 8; at <= END; at += kind == MEM_REMOTE_ATOMIC ? 8 : 1) {
 			bool is_in = at >= START && at + 8 <= END;
 
@@ -163,7 +163,7 @@ TEST(test_loc_02e_ranges_do_not_wrap)
 	gate_init(&g, WEFT_POLICY_OPEN);
 	low = gate_region(&g, 0, 64, RIGHTS_ALL);
 	REQUIRE(mem_region_register(&g.table, &g.owner, &o, &top) == WEFT_OK);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		struct mem_access a = gate_ask(&g, kind, top, 0, 8);
 
 		a.addr = UINT64_MAX - 7;
@@ -189,7 +189,7 @@ TEST(test_loc_02f_loc_02g_mem_04f_mem_04g_rights_are_independent)
 	for (uint32_t rights = 0; rights <= RIGHTS_ALL; rights++) {
 		uint32_t tag = gate_region(&g, 0, 64, rights);
 
-		for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+		for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 			uint32_t enough = kind_right(kind);
 
 			/* AMB-04: under the open policy a region's local write serves as well. */
@@ -359,7 +359,7 @@ static void order_run_policy(enum weft_policy policy, bool is_window)
 	bind.window_tag = gate_window(&g);
 	REQUIRE(gate_bind(&g, &bind) == WEFT_OK);
 	c.tag = is_window ? bind.tag : bind.region_tag;
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		c.kind = kind;
 		/* Only what passes without a fault can show the faults. */
 		if (kind_is_remote(kind) ? is_window || policy == WEFT_POLICY_OPEN : !is_window)
@@ -404,7 +404,7 @@ TEST(test_rkey_06_window_of_one_queue_pair_serves_no_other)
 TEST(test_loc_02_no_bytes_are_granted_without_a_tag)
 {
 	gate_init(&g, WEFT_POLICY_STRICT);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		struct mem_access a = { .addr = UINT64_MAX, .tag = UINT32_MAX, .kind = kind };
 		struct mem_grant grant;
 		struct mem_span span;
@@ -499,5 +499,99 @@ TEST(test_loc_02_refusals_are_counted)
 	EXPECT(gate_access(&g, MEM_LOCAL_READ, tag, 0, 65) != WEFT_OK);
 	EXPECT(gate_access(&g, MEM_LOCAL_READ, UINT32_MAX, 0, 1) != WEFT_OK);
 	EXPECT_EQ(g.table.refused, 3);
+	gate_fini(&g);
+}
+
+/* ---- Ranges that passed before -------------------------------------------------------------- */
+
+static bool is_known(uint32_t changes, uint32_t tag)
+{
+	const struct weft_sge range = { gate_addr(&g, 24), 8, tag };
+	struct mem_span span;
+
+	return mem_known_span(&g.table, changes, &range, &span) && span.bytes == g.memory + 24 &&
+	       span.length == 8;
+}
+
+/* LOC-02: what passed the check passes it again, until an entry ends or changes. */
+TEST(test_loc_02_range_that_passed_is_known_until_an_entry_changes)
+{
+	struct weft_region_options change = { .rights = WEFT_LOCAL_READ };
+	uint32_t tag, other, region, window;
+	uint32_t changes;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	tag = gate_region(&g, 16, 64, RIGHTS_ALL);
+	region = gate_region(&g, 0, GATE_PAGE, RIGHTS_ALL);
+	changes = g.table.changes;
+	other = gate_region(&g, 0, 64, RIGHTS_ALL);
+	window = gate_bound(&g, region, 0, 64, WEFT_REMOTE_READ);
+	EXPECT_EQ(is_known(changes, tag), true); /* what begins changes nothing */
+	REQUIRE(mem_window_give(&g.table, PD_OWN, window, QP_OWN) == WEFT_OK);
+	EXPECT_EQ(is_known(changes, tag), false);
+	changes = g.table.changes;
+	REQUIRE(mem_window_unbind(&g.table, PD_OWN, window) == WEFT_OK);
+	EXPECT_EQ(is_known(changes, tag), false);
+	changes = g.table.changes;
+	change.addr = gate_addr(&g, 16);
+	REQUIRE(mem_region_change(&g.table, PD_OWN, tag, &g.owner, &change) == WEFT_OK);
+	EXPECT_EQ(is_known(changes, tag), false);
+	changes = g.table.changes;
+	REQUIRE(mem_region_deregister(&g.table, PD_OWN, other) == WEFT_OK);
+	EXPECT_EQ(is_known(changes, tag), false);
+	EXPECT_EQ(is_known(g.table.changes, tag), true);
+	gate_fini(&g);
+}
+
+TEST(test_loc_02_range_of_other_memory_is_never_known)
+{
+	struct weft_space elsewhere = { .size = UINT64_MAX };
+	struct att *att = (struct att *)&elsewhere;
+	struct mem_entry *e;
+	uint32_t tag;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	tag = gate_region(&g, 0, 64, RIGHTS_ALL);
+	e = gate_entry(&g, tag);
+	e->att = att;
+	EXPECT_EQ(is_known(g.table.changes, tag), false);
+	e->att = NULL;
+	e->space = &elsewhere;
+	EXPECT_EQ(is_known(g.table.changes, tag), false);
+	e->space = &g.process;
+	EXPECT_EQ(is_known(g.table.changes, tag), true);
+	EXPECT_EQ(is_known(g.table.changes, gate_one_touch(&g, 64)), false);
+	gate_fini(&g);
+}
+
+static bool passes_again(const struct mem_passed *passed, struct mem_access a)
+{
+	struct mem_grant grant = { 0 };
+
+	return mem_access_again(&g.table, passed, &a, &grant) && grant.origin == a.addr &&
+	       grant.length == a.length && grant.space == &g.process;
+}
+
+TEST(test_loc_02_access_like_one_that_passed_needs_its_range)
+{
+	static const struct mem_passed none;
+	struct mem_passed passed = { 0 };
+	struct mem_access a;
+	uint32_t other;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	a = gate_ask(&g, MEM_LOCAL_READ, gate_region(&g, 0, 64, WEFT_LOCAL_READ), 0, 8);
+	other = gate_region(&g, 0, 64, 0);
+	EXPECT_EQ(passes_again(&none, a), false);
+	EXPECT_EQ(passes_again(&none, gate_ask(&g, MEM_LOCAL_READ, 0, 0, 8)), false);
+	passed = (struct mem_passed){ a.tag, a.kind, g.table.changes };
+	EXPECT_EQ(passes_again(&passed, a), true);
+	EXPECT_EQ(passes_again(&passed, gate_ask(&g, MEM_LOCAL_READ, a.tag, 8, 56)), true);
+	EXPECT_EQ(passes_again(&passed, gate_ask(&g, MEM_LOCAL_READ, a.tag, 8, 57)), false);
+	EXPECT_EQ(passes_again(&passed, gate_ask(&g, MEM_LOCAL_READ, a.tag, 8, 0)), false);
+	EXPECT_EQ(passes_again(&passed, gate_ask(&g, MEM_LOCAL_WRITE, a.tag, 0, 8)), false);
+	EXPECT_EQ(passes_again(&passed, gate_ask(&g, MEM_LOCAL_READ, other, 0, 8)), false);
+	REQUIRE(mem_region_deregister(&g.table, PD_OWN, other) == WEFT_OK);
+	EXPECT_EQ(passes_again(&passed, a), false);
 	gate_fini(&g);
 }

@@ -174,7 +174,7 @@ static struct mem_access exact(struct forge *f, const struct known *k)
 		.tag = k->tag,
 		.pd = k->pd,
 		.qp = k->qp,
-		.kind = below(f, MEM_KIND_COUNT),
+		.kind = below(f, MEM_TASK_KINDS),
 	};
 
 	if (k->length && below(f, 2)) {
@@ -228,7 +228,7 @@ static void spoil(struct forge *f, struct mem_access *a, const struct known *k)
 		a->qp = below(f, QP_COUNT + 1);
 		break;
 	default:
-		a->kind = below(f, MEM_KIND_COUNT);
+		a->kind = below(f, MEM_TASK_KINDS);
 	}
 }
 

@@ -87,7 +87,7 @@ TEST(test_on_demand_asks_for_every_access_and_for_what)
 	paged_init(&g);
 	REQUIRE(paged_register(&g, gate_addr(&g, 0), GATE_BYTES, &tag) == WEFT_OK);
 	EXPECT_EQ(memory.asked, 0);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		bool is_asked = kind != MEM_BIND;
 		bool is_written = kind != MEM_LOCAL_READ && kind != MEM_REMOTE_READ;
 

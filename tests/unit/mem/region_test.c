@@ -110,7 +110,7 @@ TEST(test_mem_04d_mem_04e_type_and_valid_bit_of_the_entry)
 	e = gate_entry(&g, region);
 	for (uint8_t type = 2; type < 4; type++) {
 		e->type = type;
-		for (int kind = 0; kind < MEM_KIND_COUNT; kind++)
+		for (int kind = 0; kind < MEM_TASK_KINDS; kind++)
 			EXPECT_EQ(gate_access(&g, kind, region, 0, 8), WEFT_R_TAG_TYPE);
 	}
 	e->type = MEM_REGION;
@@ -205,7 +205,7 @@ TEST(test_mem_s2_mem_04c_stale_tag_is_refused_on_its_instance)
 	EXPECT_EQ(gate_access(&g, MEM_REMOTE_WRITE, stale, 0, 8), WEFT_R_TAG_INVALID);
 	/* The slot serves again, for the very same memory: all but the instance would match. */
 	now = reuse_slot_of(stale);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		EXPECT_EQ(gate_access(&g, kind, stale, 0, 8), WEFT_R_TAG_INSTANCE);
 		EXPECT_EQ(gate_access(&g, kind, now, 0, 8), WEFT_OK);
 	}

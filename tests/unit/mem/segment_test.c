@@ -124,7 +124,7 @@ TEST(test_vmm_02_vmm_02a_vmm_02b_vmm_02c_effective_address_is_segment_and_offset
 /* VMM-02d: a page is asked for by its address in the process, each segment's part apart. */
 TEST(test_vmm_02d_vmm_08_pages_are_asked_for_as_they_are_used)
 {
-	static const bool is_written[MEM_KIND_COUNT] = {
+	static const bool is_written[MEM_TASK_KINDS] = {
 		[MEM_LOCAL_WRITE] = true,
 		[MEM_READ_SINK] = true,
 		[MEM_REMOTE_WRITE] = true,

@@ -109,12 +109,12 @@ TEST(test_vmm_04_the_gate_refuses_what_was_unmapped_since_it_was_registered)
 	watched_init(&g);
 	tag = gate_region(&g, 0, 3 * GATE_PAGE, RIGHTS_ALL);
 	window = gate_bound(&g, tag, 0, 2 * GATE_PAGE, WEFT_REMOTE_READ);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++)
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++)
 		EXPECT_EQ(gate_access(&g, (enum mem_kind)kind, tag, GATE_PAGE, 8), WEFT_OK);
 	EXPECT_EQ(host.asked, 0); /* nothing was unmapped, ever */
 	unmap(&g, GATE_PAGE, GATE_PAGE);
 	later = gate_region(&g, 0, 3 * GATE_PAGE, RIGHTS_ALL);
-	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
+	for (int kind = 0; kind < MEM_TASK_KINDS; kind++) {
 		enum mem_kind k = (enum mem_kind)kind;
 
 		EXPECT_EQ(gate_access(&g, k, tag, GATE_PAGE, 8), WEFT_R_MEMORY_GONE);
@@ -125,6 +125,22 @@ TEST(test_vmm_04_the_gate_refuses_what_was_unmapped_since_it_was_registered)
 	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, tag, GATE_PAGE - 1, 2), WEFT_R_MEMORY_GONE);
 	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, window, GATE_PAGE, 8), WEFT_R_MEMORY_GONE);
 	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, window, 0, 8), WEFT_OK);
+	gate_fini(&g);
+}
+
+/* Once memory was unmapped every access is checked. */
+TEST(test_vmm_04_no_range_is_known_after_memory_was_unmapped)
+{
+	struct weft_sge range;
+	struct mem_span span;
+	struct gate g;
+
+	watched_init(&g);
+	range = (struct weft_sge){ gate_addr(&g, 0), 8, gate_region(&g, 0, GATE_PAGE, RIGHTS_ALL) };
+	EXPECT_EQ(mem_known_span(&g.table, g.table.changes, &range, &span), true);
+	EXPECT_EQ(span.paging == &g.table.process, true);
+	unmap(&g, 2 * GATE_PAGE, GATE_PAGE);
+	EXPECT_EQ(mem_known_span(&g.table, g.table.changes, &range, &span), false);
 	gate_fini(&g);
 }
 

@@ -13,7 +13,7 @@
 #define KEY_D "0000000000000000000000000000000000000000000000000000000000000002"
 #define OWNER "owner boss 1.1 " KEY_A
 
-static struct rio_complaint complaint;
+static struct config_complaint complaint;
 
 static struct rio_config *read_text(const char *text)
 {
@@ -555,13 +555,13 @@ TEST(test_config_has_limits)
 	EXPECT(!rio_config_read(name, strlen(name), &c, &complaint));
 	EXPECT(strstr(complaint.why, "128"));
 
-	text = malloc(RIO_CONFIG_BYTES_MAX + 1);
+	text = malloc(CONFIG_BYTES_MAX + 1);
 	REQUIRE(text);
-	memset(text, ' ', RIO_CONFIG_BYTES_MAX + 1);
+	memset(text, ' ', CONFIG_BYTES_MAX + 1);
 	memcpy(text, "role owner", 10);
-	EXPECT(rio_config_read(text, RIO_CONFIG_BYTES_MAX, &c, &complaint));
+	EXPECT(rio_config_read(text, CONFIG_BYTES_MAX, &c, &complaint));
 	rio_config_destroy(c);
-	EXPECT(!rio_config_read(text, RIO_CONFIG_BYTES_MAX + 1, &c, &complaint));
+	EXPECT(!rio_config_read(text, CONFIG_BYTES_MAX + 1, &c, &complaint));
 	EXPECT(strstr(complaint.why, "1 MiB"));
 	free(text);
 }

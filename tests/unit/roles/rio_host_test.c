@@ -389,15 +389,15 @@ TEST(test_host_file_that_others_can_write_is_refused)
 
 TEST(test_host_file_has_at_most_a_mebibyte)
 {
-	char *text = malloc(RIO_CONFIG_BYTES_MAX + 2);
+	char *text = malloc(CONFIG_BYTES_MAX + 2);
 
 	REQUIRE(text);
 	folder_make();
-	memset(text, '\n', RIO_CONFIG_BYTES_MAX + 1);
+	memset(text, '\n', CONFIG_BYTES_MAX + 1);
 	memcpy(text, "role owner\nself x", 17);
-	text[RIO_CONFIG_BYTES_MAX + 1] = '\0';
+	text[CONFIG_BYTES_MAX + 1] = '\0';
 	expect_refused(text, "1 MiB");
-	text[RIO_CONFIG_BYTES_MAX] = '\0';
+	text[CONFIG_BYTES_MAX] = '\0';
 	expect_refused(text, ":2:6: a platform");
 	folder_remove();
 	free(text);
@@ -410,7 +410,7 @@ static struct rio_config *example_of(const char *role)
 {
 	static char page[64 << 10], text[16 << 10];
 	FILE *file = fopen(DOCS_DIR "/config.md", "r");
-	struct rio_complaint complaint;
+	struct config_complaint complaint;
 	struct rio_config *config = NULL;
 	char start[64], *at;
 

@@ -94,7 +94,7 @@ TEST(test_sbc_block_limits_and_provisioning)
 	EXPECT_EQ(bed_number(b->data + 8, 4), 128);
 	EXPECT_EQ(bed_number(b->data + 20, 4), 1 << 20);
 	EXPECT_EQ(bed_number(b->data + 24, 4), 256);
-	EXPECT_EQ(bed_number(b->data + 36, 8), 1 << 16);
+	EXPECT_EQ(bed_number(b->data + 36, 8), 1 << 15);
 	page(b, "12 01 b2 02 00 00", 0xb2, 4);
 	EXPECT_EQ(bed_number(b->data + 4, 4), 0x00e40200);
 	bed_destroy(b);

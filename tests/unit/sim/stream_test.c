@@ -277,6 +277,24 @@ TEST(test_stream_partition_resets_after_drawn_period)
 	run_close(&r);
 }
 
+TEST(test_stream_cut_after_its_end_resets_nothing)
+{
+	struct sim_faults faults = { .reset_ppm = PPM, .reset_max_ns = MS };
+	struct run r;
+	uint8_t byte;
+	size_t n;
+
+	run_open(&r, 10, &faults, 0);
+	sim_stream_close(&r.pipe);
+	sim_stream_cut(&r.pipe); /* its reset is drawn: within a millisecond */
+	sim_line_heal(&r.pipe.line);
+	EXPECT_EQ(sim_stream_recv(&r.pipe, &byte, 1, &n), SIM_STREAM_EOF);
+	at(&r, 2 * MS, KIND_HEAL);
+	run_on(&r);
+	EXPECT_EQ(r.pipe.state, SIM_STREAM_ENDED);
+	run_close(&r);
+}
+
 TEST(test_stream_healed_before_reset_goes_on)
 {
 	struct sim_faults faults = { .rate_bytes_per_s = 100000000,

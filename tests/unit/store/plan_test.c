@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
 #include <string.h>
 
 #include "store/plan.h"
@@ -62,6 +63,39 @@ TEST(test_plan_reads_devices_of_other_units)
 	EXPECT(!is_read("rio:/path,device="));
 	EXPECT(!is_read("rio:/path,size=1M"));
 	EXPECT(!is_read("rio:/path,device=a(mem:1M)"));
+}
+
+TEST(test_plan_reads_urls_of_iscsi_targets)
+{
+	static const char url[] =
+		"//user%secret@[::1]:3260/iqn.2026-11.org.example:disk/0?initiator=iqn.2026-11.x";
+	const struct store_node *n = plan.nodes;
+	char text[256];
+
+	snprintf(text, sizeof(text), "iscsi:%s", url);
+	EXPECT(is_read(text));
+	EXPECT(n[0].kind == STORE_KIND_ISCSI && !n[0].is_readonly);
+	EXPECT_EQ(n[0].path_length, sizeof(url) - 1);
+	EXPECT_MEM(n[0].path, url, sizeof(url) - 1);
+	EXPECT_EQ(n[0].wait_ns, INT64_C(30000000000)); /* not said */
+	snprintf(text, sizeof(text), "mirror(iser:%s,ro,wait=0s,iscsi://host/target/1)", url);
+	EXPECT(is_read(text));
+	EXPECT(n[1].kind == STORE_KIND_ISER && n[1].is_readonly && n[1].wait_ns == 0);
+	EXPECT_MEM(n[1].path, url, sizeof(url) - 1);
+	EXPECT(n[2].kind == STORE_KIND_ISCSI && !n[2].is_readonly && n[2].parent == 0);
+	EXPECT_MEM(n[2].path, "//host/target/1", n[2].path_length);
+	/* Quotes hold what has a comma, and then all of it. */
+	EXPECT(is_read("iscsi:\"iscsi://host/a,b(c)/1\",ro"));
+	EXPECT_EQ(n[0].path_length, 15);
+	EXPECT_MEM(n[0].path, "//host/a,b(c)/1", 15);
+	EXPECT(!is_read("iscsi:iser://host/target/1"));
+	EXPECT(!is_read("iscsi:host/target/1"));
+	EXPECT(!is_read("iscsi://"));
+	EXPECT(!is_read("iscsi"));
+	EXPECT(!is_read("iscsi://host/target/1,wait=soon"));
+	EXPECT(!is_read("iscsi://host/target/1,ro=1"));
+	EXPECT(!is_read("iscsi://host/target/1,size=1M"));
+	EXPECT(!is_read("iscsi://host/target/1(mem:1M)"));
 }
 
 TEST(test_plan_sizes_have_units)

@@ -19,6 +19,13 @@ enum weft_reason socket_connected(int fd);
 
 void socket_addresses(int fd, struct weft_address *local, struct weft_address *remote);
 
+/*
+ * The route to an address by UDP: where datagrams would come from, with a port that was free, and
+ * the MTU of that path as far as it is known.
+ */
+enum weft_reason socket_route(const struct weft_address *to, struct weft_address *from,
+			      uint32_t *mtu_bytes);
+
 /* SOCKET_MISSING: memory of the list is not mapped; no byte was moved. */
 enum socket_result { SOCKET_MOVED = 0, SOCKET_WAIT, SOCKET_END, SOCKET_MISSING, SOCKET_LOST };
 

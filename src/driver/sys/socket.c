@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "driver/tcp/socket.h"
+#include "driver/sys/socket.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -171,6 +171,29 @@ void socket_addresses(int fd, struct weft_address *local, struct weft_address *r
 	length = sizeof(k);
 	if (remote && getpeername(fd, &k.any, &length) == 0)
 		from_kernel(&k, remote);
+}
+
+enum weft_reason socket_route(const struct weft_address *to, struct weft_address *from,
+			      uint32_t *mtu_bytes)
+{
+	union any_address k;
+	socklen_t length = to_kernel(to, &k), size = sizeof(int);
+	bool is_v4 = to->family == 4;
+	int s = socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), mtu = 0;
+	enum weft_reason reason = WEFT_OK;
+
+	if (s < 0)
+		return socket_reason_of(errno);
+	/* This sends nothing. */
+	if (call_connect(s, &k.any, length) != 0 ||
+	    getsockopt(s, is_v4 ? IPPROTO_IP : IPPROTO_IPV6, is_v4 ? IP_MTU : IPV6_MTU, &mtu,
+		       &size) != 0)
+		reason = socket_reason_of(errno);
+	else
+		socket_addresses(s, from, NULL);
+	*mtu_bytes = (uint32_t)mtu;
+	call_close(s);
+	return reason;
 }
 
 /* The list as a msghdr. The cast is safe: the kernel does not change the list. */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables of reasons, each for a range of numbers: reason.c has the first, reason_iscsi.c those
+ * from REASON_ISCSI_FIRST on.
+ */
+#pragma once
+
+#include <weft/reason.h>
+
+struct reason_row {
+	const char *name;
+	const char *requirement;
+	int error;
+	const char *text;
+};
+
+enum { REASON_ISCSI_FIRST = WEFT_R_ISCSI_SHORT };
+
+extern const struct reason_row reason_iscsi_rows[WEFT_REASON_COUNT - REASON_ISCSI_FIRST];
