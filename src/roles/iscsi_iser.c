@@ -332,8 +332,6 @@ static enum weft_reason adapter_open(struct iser_portals *p)
 	enum weft_reason r = weft_adapter_open(NULL, &p->adapter);
 
 	if (r == WEFT_OK)
-		r = weft_roce_open(p->adapter);
-	if (r == WEFT_OK)
 		r = weft_pd_create(p->adapter, NULL, &p->pd);
 	if (r == WEFT_OK)
 		r = weft_region_register(p->pd, &all, &p->tag);
@@ -376,8 +374,13 @@ enum weft_reason iser_portals_listen(struct iser_portals *p, enum rdma_wire wire
 				     struct weft_address *at)
 {
 	struct rdma_listener *l = &p->listeners[p->listener_count];
-	enum weft_reason r = rdma_listener_open(l, p->adapter, wire, at);
+	enum weft_reason r = WEFT_OK;
 
+	/* Only for RoCE: its UDP port may be taken, which does not concern a portal by iWARP. */
+	if (wire == RDMA_ROCE)
+		r = weft_roce_open(p->adapter);
+	if (r == WEFT_OK)
+		r = rdma_listener_open(l, p->adapter, wire, at);
 	if (r != WEFT_OK)
 		return r;
 	p->listener_count++;

@@ -7,6 +7,7 @@ Addresses are those of a network namespace of the test's own. Prints `ok NAME`, 
 """
 import contextlib
 import os
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -150,6 +151,38 @@ def test_iscsi_access_of_qemu_by_chap(folder):
         s.refuses("uthenticat", "qemu-io", "--object", "secret,id=word,data=0123456789abcX", *words)
         s.admits("qemu-io", "-f", "raw", "-c", "read -P 7 0 64k", s.url(V4, ALICE))
         s.refuses("", "qemu-io", "-f", "raw", "-c", "read 0 64k", s.url(V4))
+
+
+# --- RoCE's port -------------------------------------------------------------------------------
+
+# A socket that does not share the port, as that of the kernel's rxe.
+HOLD_PORT = "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', 4791)); " \
+            "print('up', flush=True); sys.stdin.read()"
+
+
+def test_iscsi_iser_on_iwarp_needs_no_port_of_roce(folder):
+    network = Network()
+    holder = subprocess.Popen(network.enter(sys.executable, "-c", HOLD_PORT), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        expect_equal("the port is taken", holder.stdout.readline(), "up\n")
+        with Target(folder, "mem:1M", lines="iser iwarp 127.0.0.1:0\n", enter=network.enter()) as target:
+            done = run(*network.enter(WEFT, "iscsi", "info", target.iser_url("iWARP")))
+            expect_equal("by iWARP: " + done.stderr, done.returncode, 0)
+            target.end()
+        target = Target(folder, "mem:1M", lines="iser roce 127.0.0.1:0\n", enter=network.enter())
+        try:
+            target.start()
+            raise AssertionError("it serves by RoCE")
+        except AssertionError as why:
+            expect("the reason: %s" % why, "UDP port 4791 is held" in str(why) and "127.0.0.1:0" in str(why))
+        expect_equal("its status", target.process.wait(), 1)
+        target.process.stdout.close()
+    finally:
+        holder.stdin.close()
+        holder.wait()
+        holder.stdout.close()
+        network.close()
 
 
 # --- Users -------------------------------------------------------------------------------------
