@@ -9,7 +9,7 @@
 #include "cmd/iscsi/iscsi.h"
 #include "cmd/iscsi/iscsi_end.h"
 #include "cmd/roles/cluster_view.h"
-#include "iscsi/url.h"
+#include "iscsi/initiator/url.h"
 
 enum { BLOCK = 1 << 20, DEPTH = 16, NS_PER_MS = 1000000 };
 

@@ -8,7 +8,7 @@
 #include "cmd/iscsi/iscsi.h"
 #include "cmd/iscsi/iscsi_user.h"
 #include "cmd/roles/cluster_view.h"
-#include "iscsi/url.h"
+#include "iscsi/initiator/url.h"
 #include "scsi/scsi.h"
 
 enum {

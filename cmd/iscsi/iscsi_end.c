@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "iscsi/url.h"
+#include "iscsi/initiator/url.h"
 #include "roles/iscsi_store.h"
 #include "store/plan.h"
 

@@ -9,7 +9,7 @@
 #include "cmd/iscsi/iscsi.h"
 #include "cmd/reason_text.h"
 #include "cmd/roles/cluster_view.h"
-#include "iscsi/url.h"
+#include "iscsi/initiator/url.h"
 
 /* ---- Options -------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 
 #include "base/fault_plan.h"
 #include "cm/ib_cm.h"
-#include "iscsi/offload.h"
+#include "iscsi/offload/offload.h"
 #include "iwarp/iwarp.h"
 #include "wire/iba_aeth.h"
 #include "wire/rdmap.h"

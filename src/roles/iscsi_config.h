@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An iSCSI target node as set up by its configuration file (iscsi/config.h, docs/iscsi.md) and the
+ * An iSCSI target node as set up by its configuration file (iscsi/target/config.h, docs/iscsi.md) and the
  * files of secrets that it names. Devices are not opened here.
  */
 #pragma once
 
 #include <weft/weft.h>
 
-#include "iscsi/config.h"
+#include "iscsi/target/config.h"
 #include "roles/config_file.h"
 
 /* Where an initiator may come from: addresses that begin with these bits; family 0: any. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "iscsi/target_iser.h"
+#include "iscsi/target/target_iser.h"
 #include "roles/iscsi_server_inside.h"
 #include "roles/rdma_end.h"
 #include "roles/rio_loop.h"

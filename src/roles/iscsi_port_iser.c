@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "iscsi/initiator_iser.h"
+#include "iscsi/initiator/initiator_iser.h"
 #include "roles/iscsi_session_inside.h"
 
 enum {

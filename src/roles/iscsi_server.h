@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An iSCSI target node as a process (iscsi/target.h): listens at its portals, serves the
+ * An iSCSI target node as a process (iscsi/target/target.h): listens at its portals, serves the
  * connections and devices of its configuration, and shows its state to `weft iscsi status`. One
  * thread does all of it, in iscsi_server_run().
  */

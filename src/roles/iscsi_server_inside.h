@@ -6,7 +6,7 @@
 
 #include "base/list.h"
 #include "driver/sys/report_socket.h"
-#include "iscsi/target.h"
+#include "iscsi/target/target.h"
 #include "roles/device.h"
 #include "roles/iscsi_iser.h"
 #include "roles/iscsi_server.h"

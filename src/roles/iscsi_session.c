@@ -17,7 +17,7 @@
 #include "base/reserved.h"
 #include "driver/sys/clock.h"
 #include "driver/sys/system_reason.h"
-#include "iscsi/initiator_iser.h"
+#include "iscsi/initiator/initiator_iser.h"
 #include "roles/iscsi_session_inside.h"
 #include "roles/rio_loop.h"
 

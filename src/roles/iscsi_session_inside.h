@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of weft_iscsi_session: the core of a session (iscsi/initiator.h) on an adapter of its
+ * The inside of weft_iscsi_session: the core of a session (iscsi/initiator/initiator.h) on an adapter of its
  * own, by a port. One lock guards all of a session; it is released while a thread sleeps. Ports
  * and the adapter are below it.
  *
@@ -21,8 +21,8 @@
 #include <weft/iscsi.h>
 
 #include "base/list.h"
-#include "iscsi/initiator.h"
-#include "iscsi/url.h"
+#include "iscsi/initiator/initiator.h"
+#include "iscsi/initiator/url.h"
 #include "roles/rdma_end.h"
 #include "scsi/ask.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/cursor.h"
-#include "iscsi/login.h"
+#include "iscsi/login/login.h"
 
 enum { ROOM = 8192, PDUS_MAX = 100 };
 

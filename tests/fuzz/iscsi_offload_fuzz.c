@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "base/crc.h"
-#include "iscsi/offload.h"
+#include "iscsi/offload/offload.h"
 #include "loopback/loopback.h"
 #include "wire/iscsi.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/crc.h"
-#include "iscsi/target_iser.h"
+#include "iscsi/target/target_iser.h"
 #include "store/store.h"
 #include "wire/iscsi.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/prng.h"
-#include "iscsi/negotiate.h"
+#include "iscsi/login/negotiate.h"
 
 enum { ROOM = 8192 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "iscsi/url.h"
+#include "iscsi/initiator/url.h"
 
 enum { INPUT_MAX = 4200 };
 

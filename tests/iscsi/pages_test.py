@@ -93,7 +93,7 @@ def test_iscsi_the_clients_of_the_page_see_the_disk(folder):
 
 
 def test_iscsi_the_page_knows_every_line_of_the_configuration(_):
-    with open(os.path.join(ROOT, "src/iscsi/config.c"), encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "src/iscsi/target/config.c"), encoding="utf-8") as f:
         said = set(re.findall(r'"a line is: ([a-z-]+) ', f.read()))
     text = page()
     for word in said:

@@ -2,7 +2,7 @@
 /* Public calls on queue pairs in iSCSI mode. */
 #include "base/reserved.h"
 #include "driver/loop/net.h"
-#include "iscsi/offload.h"
+#include "iscsi/offload/offload.h"
 
 enum weft_reason weft_qp_modify_iscsi(struct weft_qp *qp, const struct weft_iscsi_terms *terms)
 {

@@ -17,7 +17,7 @@
 
 #include "driver/roce/roce.h"
 #include "driver/tcp/tcp.h"
-#include "iscsi/offload.h"
+#include "iscsi/offload/offload.h"
 
 struct stat_qp {
 	uint32_t number, send_queued, recv_queued;

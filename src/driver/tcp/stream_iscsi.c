@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The stream core of queue pairs in iSCSI mode: iscsi/offload.h. */
+/* The stream core of queue pairs in iSCSI mode: iscsi/offload/offload.h. */
 #include "driver/tcp/link.h"
-#include "iscsi/offload.h"
+#include "iscsi/offload/offload.h"
 
 _Static_assert((int)STREAM_SHUT == (int)ISCSI_OFFLOAD_SHUT &&
 		       (int)STREAM_CLOSE == (int)ISCSI_OFFLOAD_CLOSE &&

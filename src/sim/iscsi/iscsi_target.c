@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "iscsi/text.h"
+#include "iscsi/login/text.h"
 #include "sim/iscsi/iscsi_world.h"
 
 enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Initiators and a target of iSCSI in virtual time: each initiator is a session
- * (iscsi/initiator.h) on a queue pair in iSCSI mode (iscsi/offload.h) with an adapter and memory of
- * its own; the target is a node (iscsi/target.h) with SCSI units on simulated disks. Connections
+ * (iscsi/initiator/initiator.h) on a queue pair in iSCSI mode (iscsi/offload/offload.h) with an adapter and memory of
+ * its own; the target is a node (iscsi/target/target.h) with SCSI units on simulated disks. Connections
  * delay, chop, clog, cut, reset and corrupt; either side stops without notice and comes again.
  *
  *	iscsi_world.c	the world: what the seed draws, the loop, faults, the phases
@@ -21,9 +21,9 @@
  */
 #pragma once
 
-#include "iscsi/initiator.h"
-#include "iscsi/offload.h"
-#include "iscsi/target.h"
+#include "iscsi/initiator/initiator.h"
+#include "iscsi/offload/offload.h"
+#include "iscsi/target/target.h"
 #include "sim/world/sim_disk.h"
 #include "sim/world/sim_trace.h"
 #include "sim/world/stream.h"

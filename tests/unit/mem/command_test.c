@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Entries of iSCSI commands. Their checks are in unit/iscsi/offload_refuse_test.c. */
+/* Entries of iSCSI commands. Their checks are in unit/iscsi/offload/offload_refuse_test.c. */
 #include "mem_fixture.h"
 
 #include "base/free_list.h"
