@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An iSCSI target node as set up by its configuration file (iscsi/target/config.h, docs/iscsi.md) and the
- * files of secrets that it names. Devices are not opened here.
+ * An iSCSI target node as set up by its configuration file (iscsi/target/config.h, docs/iscsi.md)
+ * and the files of secrets that it names. Devices are not opened here.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of weft_iscsi_session: the core of a session (iscsi/initiator/initiator.h) on an adapter of its
- * own, by a port. One lock guards all of a session; it is released while a thread sleeps. Ports
- * and the adapter are below it.
+ * The inside of weft_iscsi_session: the core of a session (iscsi/initiator/initiator.h) on an
+ * adapter of its own, by a port. One lock guards all of a session; it is released while a thread
+ * sleeps. Ports and the adapter are below it.
  *
  *	iscsi_session.c		life, memory, queries
  *	iscsi_session_turn.c	connections, what happens, sleeping

@@ -4,7 +4,8 @@
  * byte. One text may continue over several PDUs (the C bit), and a PDU may end inside a pair: the
  * caller gathers the pieces and reads the text once it is whole.
  *
- * Values are checked by the functions for their kind. Which key takes which kind: iscsi/login/keys.h.
+ * Values are checked by the functions for their kind. Which key takes which kind:
+ * iscsi/login/keys.h.
  */
 #pragma once
 

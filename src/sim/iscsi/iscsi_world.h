@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Initiators and a target of iSCSI in virtual time: each initiator is a session
- * (iscsi/initiator/initiator.h) on a queue pair in iSCSI mode (iscsi/offload/offload.h) with an adapter and memory of
- * its own; the target is a node (iscsi/target/target.h) with SCSI units on simulated disks. Connections
- * delay, chop, clog, cut, reset and corrupt; either side stops without notice and comes again.
+ * (iscsi/initiator/initiator.h) on a queue pair in iSCSI mode (iscsi/offload/offload.h) with an
+ * adapter and memory of its own; the target is a node (iscsi/target/target.h) with SCSI units on
+ * simulated disks. Connections delay, chop, clog, cut, reset and corrupt; either side stops without
+ * notice and comes again.
  *
  *	iscsi_world.c	the world: what the seed draws, the loop, faults, the phases
  *	iscsi_link.c	a TCP connection between an initiator and the target
