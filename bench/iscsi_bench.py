@@ -10,12 +10,10 @@ Copies of payload are counted in the initiator by bench/copies.c, which stands b
 kernel does to move bytes between sockets and memory is not in it. The memory of an idle session is what the
 target takes more, pages that are its own, for each of many sessions that do nothing.
 """
-import argparse
 import json
 import math
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -23,8 +21,8 @@ import time
 
 from rio_processes import (DEVICE_BYTES, MIB, PATH, Iscsi, Nbd, Place, free_port, last_line, program,
                            why_absent)
-from rows import (DISTURBED, Failure, Subject, show_goal, show_goal_head, show_line, show_pair_line,
-                  show_value, tell, verdict)
+from rows import (DISTURBED, Failure, Subject, command, options_read, run_bench, show_goal, show_goal_head,
+                  show_line, show_pair_line, show_value, tell, verdict)
 
 ROUNDS = 5
 SECONDS = 1.5
@@ -270,45 +268,14 @@ def show_lines(b):
 
 # ---- The command -------------------------------------------------------------------------------
 
-def options_read():
-    root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    parser = argparse.ArgumentParser(usage=__doc__.split(":")[0], description=__doc__.partition("\n\n")[2])
-    parser.add_argument("--json", action="store_true", help="one object a line instead of the table")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each measurement")
-    parser.add_argument("--weft", default=os.path.join(root, "build/weft"))
+def main():
+    parser = command(__doc__, ROUNDS, SECONDS)
     parser.add_argument("--copies", help="the library that counts copies; default: bench/libcopies.so beside weft")
-    options = parser.parse_args()
-    if options.rounds < 1 or not 0.1 <= options.seconds <= 600:
-        parser.error("at least one round, of 0.1 to 600 seconds")
-    options.weft = os.path.realpath(options.weft)
+    options = options_read(parser)
     options.copies = os.path.realpath(options.copies or
                                       os.path.join(os.path.dirname(options.weft), "bench/libcopies.so"))
-    return options
-
-
-def main():
-    options = options_read()
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, lambda *_: sys.exit(1))  # by the way of all errors: everything is ended
-    place = Place()
-    try:
-        bench = Bench(place, options)
-        bench.measure()
-        (show_lines if options.json else show_table)(bench)
-        for s in bench.failed():
-            sys.stderr.write("iscsi_bench: %s: %s\n" % (s.name, s.why))
-        return 1 if bench.failed() else 0
-    except (Failure, OSError) as e:
-        tell(None)
-        sys.stderr.write("iscsi_bench: %s\n" % e)
-        return 1
-    except KeyboardInterrupt:
-        tell(None)
-        return 130
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is impatient leaves nothing behind either
-        place.close()
+    return run_bench("iscsi_bench", Place(), lambda place: Bench(place, options),
+                     show_lines if options.json else show_table)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,11 @@ the real one as a requester itself, and so moves the data twice. It stands for t
 that the data goes through; its processor time is counted with the owner's. Of the owner's processor time
 all counts, also what a run's beginning and end take.
 """
-import argparse
-import os
-import signal
 import sys
 
 from rio_processes import Cluster, Iscsi, Nbd, Place
-from rows import (DISTURBED, Failure, Subject, ratio_of, show_goal, show_goal_head, show_line,
-                  show_pair_line, show_value, tell, verdict)
+from rows import (DISTURBED, Failure, Subject, command, options_read, ratio_of, run_bench, show_goal,
+                  show_goal_head, show_line, show_pair_line, show_value, tell, verdict)
 
 ROUNDS = 5
 SECONDS = 1.5
@@ -250,42 +247,10 @@ def show_lines(b):
 
 # ---- The command -------------------------------------------------------------------------------
 
-def options_read():
-    root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    parser = argparse.ArgumentParser(usage=__doc__.split(":")[0], description=__doc__.partition("\n\n")[2])
-    parser.add_argument("--json", action="store_true", help="one object a line instead of the table")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each measurement")
-    parser.add_argument("--weft", default=os.path.join(root, "build/weft"))
-    options = parser.parse_args()
-    if options.rounds < 1 or not 0.1 <= options.seconds <= 600:
-        parser.error("at least one round, of 0.1 to 600 seconds")
-    options.weft = os.path.realpath(options.weft)
-    return options
-
-
 def main():
-    options = options_read()
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, lambda *_: sys.exit(1))  # by the way of all errors: everything is ended
-    place = Place()
-    try:
-        bench = Bench(place, options)
-        bench.measure()
-        (show_lines if options.json else show_table)(bench)
-        for s in bench.failed():
-            sys.stderr.write("rio_bench: %s: %s\n" % (s.name, s.why))
-        return 1 if bench.failed() else 0
-    except (Failure, OSError) as e:
-        tell(None)
-        sys.stderr.write("rio_bench: %s\n" % e)
-        return 1
-    except KeyboardInterrupt:
-        tell(None)
-        return 130
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is impatient leaves nothing behind either
-        place.close()
+    options = options_read(command(__doc__, ROUNDS, SECONDS))
+    return run_bench("rio_bench", Place(), lambda place: Bench(place, options),
+                     show_lines if options.json else show_table)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the benches that are scripts share: subjects that are measured in rounds, of which the calmest
 count, and how figures and goals are printed."""
+import argparse
 import json
 import os
+import signal
 import statistics
 import sys
 import time
@@ -141,3 +143,47 @@ def show_pair_line(ours, theirs):
     else:
         print(json.dumps({"bench": ours.name, "value": ours.value(), "unit": ours.unit,
                           "versus": theirs.name, "ratio": None, "why": ours.why or theirs.why}))
+
+
+# ---- The command -------------------------------------------------------------------------------
+
+def command(doc, rounds, seconds):
+    """The parser of a bench's options, with those that all have."""
+    root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    parser = argparse.ArgumentParser(usage=doc.split(":")[0], description=doc.partition("\n\n")[2])
+    parser.add_argument("--json", action="store_true", help="one object a line instead of the table")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
+    parser.add_argument("--weft", default=os.path.join(root, "build/weft"))
+    return parser
+
+
+def options_read(parser):
+    options = parser.parse_args()
+    if options.rounds < 1 or not 0.1 <= options.seconds <= 600:
+        parser.error("at least one round, of 0.1 to 600 seconds")
+    options.weft = os.path.realpath(options.weft)
+    return options
+
+
+def run_bench(name, place, bench_of, show):
+    """Measures in the place, and shows it; the exit status. Whatever ends it, the place is closed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))  # by the way of all errors: everything is ended
+    try:
+        bench = bench_of(place)
+        bench.measure()
+        show(bench)
+        for s in bench.failed():
+            sys.stderr.write("%s: %s: %s\n" % (name, s.name, s.why))
+        return 1 if bench.failed() else 0
+    except (Failure, OSError) as e:
+        tell(None)
+        sys.stderr.write("%s: %s\n" % (name, e))
+        return 1
+    except KeyboardInterrupt:
+        tell(None)
+        return 130
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is impatient leaves nothing behind either
+        place.close()

@@ -23,6 +23,16 @@ __attribute__((format(printf, 3, 4))) static bool refuse(char *why, size_t room,
 	return false;
 }
 
+bool config_refuse(char why[CONFIG_FILE_WHY], const char *form, ...)
+{
+	va_list args;
+
+	va_start(args, form);
+	vsnprintf(why, CONFIG_FILE_WHY, form, args);
+	va_end(args);
+	return false;
+}
+
 /* Reads the whole file, at most one byte more than is allowed. */
 static int read_all(int fd, char **text, size_t *length)
 {

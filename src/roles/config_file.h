@@ -12,6 +12,10 @@
 
 enum { CONFIG_FILE_WHY = 1024 };
 
+/* Says why: false. */
+__attribute__((format(printf, 2, 3))) bool config_refuse(char why[CONFIG_FILE_WHY],
+							 const char *form, ...);
+
 /*
  * A file that other users could have written is refused. At most CONFIG_BYTES_MAX + 1 bytes are
  * read: one more than a configuration may have. The caller frees the text.

@@ -3,21 +3,8 @@
 
 #include <arpa/inet.h>
 #include <sodium/utils.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-__attribute__((format(printf, 2, 3))) static bool refuse(char why[CONFIG_FILE_WHY],
-							 const char *form, ...)
-{
-	va_list args;
-
-	va_start(args, form);
-	vsnprintf(why, CONFIG_FILE_WHY, form, args);
-	va_end(args);
-	return false;
-}
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
@@ -32,8 +19,8 @@ static bool read_config(const char *path, struct iscsi_config **config, char why
 		return false;
 	is_read = iscsi_config_read(text, length, config, &complaint);
 	free(text);
-	return is_read ||
-	       refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column, complaint.why);
+	return is_read || config_refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column,
+					complaint.why);
 }
 
 static bool read_portals(struct iscsi_host *host, char why[CONFIG_FILE_WHY])
@@ -42,10 +29,11 @@ static bool read_portals(struct iscsi_host *host, char why[CONFIG_FILE_WHY])
 
 	for (uint32_t i = 0; i < c->portal_count; i++) {
 		if (weft_address_parse(c->portals[i].is, &host->portals[i]) != WEFT_OK)
-			return refuse(why,
-				      "%s:%u: an address is 192.0.2.1:3260 or [2001:db8::1]:3260, "
-				      "or :3260 for all of this host",
-				      host->path, c->portals[i].line);
+			return config_refuse(
+				why,
+				"%s:%u: an address is 192.0.2.1:3260 or [2001:db8::1]:3260, "
+				"or :3260 for all of this host",
+				host->path, c->portals[i].line);
 	}
 	return true;
 }
@@ -91,10 +79,11 @@ static bool read_networks(struct iscsi_host *host, char why[CONFIG_FILE_WHY])
 		const struct config_text *text = &c->rules[i].address;
 
 		if (text->is && !parse_network(text->is, &host->networks[i]))
-			return refuse(why,
-				      "%s:%u: an address to allow is 192.0.2.1, 192.0.2.0/24 or "
-				      "2001:db8::/32",
-				      host->path, text->line);
+			return config_refuse(
+				why,
+				"%s:%u: an address to allow is 192.0.2.1, 192.0.2.0/24 or "
+				"2001:db8::/32",
+				host->path, text->line);
 	}
 	return true;
 }
@@ -112,13 +101,13 @@ static bool read_secrets(const struct iscsi_host *host, const struct config_text
 		return true;
 	path = config_file_beside(host->path, from->is);
 	if (!path)
-		return refuse(why, "%s: there is no memory for it", host->path);
+		return config_refuse(why, "%s: there is no memory for it", host->path);
 	if (!config_file_read_secret(path, &text, &length, more)) {
-		refuse(why, "%s:%u: %s", host->path, from->line, more);
+		config_refuse(why, "%s:%u: %s", host->path, from->line, more);
 	} else {
 		is_read = iscsi_secrets_read(text, length, secrets, &complaint) ||
-			  refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column,
-				 complaint.why);
+			  config_refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column,
+					complaint.why);
 		sodium_memzero(text, length);
 		free(text);
 	}
@@ -145,7 +134,7 @@ bool iscsi_host_open(const char *path, struct iscsi_host **out, char why[CONFIG_
 		host->path = strdup(path);
 	if (!host || !host->path) {
 		free(host);
-		return refuse(why, "%s: there is no memory for it", path);
+		return config_refuse(why, "%s: there is no memory for it", path);
 	}
 	if (read_config(path, &host->config, why) && read_portals(host, why) &&
 	    read_networks(host, why) && read_all_secrets(host, why)) {

@@ -2,24 +2,11 @@
 #include "roles/rio_config.h"
 
 #include <sodium/utils.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "roles/config_file.h"
 #include "roles/key_file.h"
-
-__attribute__((format(printf, 2, 3))) static bool refuse(char why[RIO_HOST_WHY], const char *form,
-							 ...)
-{
-	va_list args;
-
-	va_start(args, form);
-	vsnprintf(why, RIO_HOST_WHY, form, args);
-	va_end(args);
-	return false;
-}
 
 /* ---- The file ------------------------------------------------------------------------------- */
 
@@ -34,8 +21,8 @@ static bool read_config(const char *path, struct rio_config **config, char why[R
 		return false;
 	is_read = rio_config_read(text, length, config, &complaint);
 	free(text);
-	return is_read ||
-	       refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column, complaint.why);
+	return is_read || config_refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column,
+					complaint.why);
 }
 
 /* ---- What it names -------------------------------------------------------------------------- */
@@ -49,7 +36,7 @@ static bool read_paths(struct rio_host *host, const char *path, char why[RIO_HOS
 	if (c->etcd_ca.is)
 		host->ca_path = config_file_beside(path, c->etcd_ca.is);
 	return ((!c->log.is || host->log_path) && (!c->etcd_ca.is || host->ca_path)) ||
-	       refuse(why, "%s: there is no memory for it", path);
+	       config_refuse(why, "%s: there is no memory for it", path);
 }
 
 static bool read_key(struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
@@ -65,8 +52,8 @@ static bool read_key(struct rio_host *host, const char *path, char why[RIO_HOST_
 	if (is_read)
 		return true;
 	if (c->key.line > 0)
-		return refuse(why, "%s:%u: %s", path, c->key.line, key_why);
-	return refuse(why, "%s: %s", path, key_why);
+		return config_refuse(why, "%s:%u: %s", path, c->key.line, key_why);
+	return config_refuse(why, "%s: %s", path, key_why);
 }
 
 /* No peer may have this role's key. */
@@ -76,8 +63,8 @@ static bool check_keys(const struct rio_host *host, const char *path, char why[R
 
 	for (uint32_t i = 0; i < c->peer_count; i++) {
 		if (memcmp(c->known[i].key, host->self.key, RIO_KEY_BYTES) == 0)
-			return refuse(why, "%s:%u: this is the key of self", path,
-				      c->peers[i].line);
+			return config_refuse(why, "%s:%u: this is the key of self", path,
+					     c->peers[i].line);
 	}
 	return true;
 }
@@ -88,8 +75,8 @@ static bool read_addresses(struct rio_host *host, const char *path, char why[RIO
 	const struct rio_config *c = host->config;
 
 	if (weft_address_parse(c->listen.is, &host->listen) != WEFT_OK)
-		return refuse(why, "%s:%u: %s, and to listen also :7470", path, c->listen.line,
-			      form);
+		return config_refuse(why, "%s:%u: %s, and to listen also :7470", path,
+				     c->listen.line, form);
 	for (uint32_t i = 0; i < c->peer_count; i++) {
 		struct weft_address *a = &host->addresses[i];
 
@@ -97,7 +84,7 @@ static bool read_addresses(struct rio_host *host, const char *path, char why[RIO
 			continue;
 		if (weft_address_parse(c->peers[i].address, a) != WEFT_OK || a->family == 0 ||
 		    a->port == 0)
-			return refuse(why, "%s:%u: %s", path, c->peers[i].line, form);
+			return config_refuse(why, "%s:%u: %s", path, c->peers[i].line, form);
 	}
 	return true;
 }
@@ -112,8 +99,9 @@ static bool check_listen(const struct rio_host *host, const char *path, char why
 	if (!c->etcd.is || c->role == RIO_REQUESTER ||
 	    (a->port != 0 && memcmp(a->ip, everywhere, sizeof(everywhere)) != 0))
 		return true;
-	return refuse(why, "%s:%u: with etcd, listen names the address and port that others dial",
-		      path, c->listen.line > 0 ? c->listen.line : c->etcd.line);
+	return config_refuse(why,
+			     "%s:%u: with etcd, listen names the address and port that others dial",
+			     path, c->listen.line > 0 ? c->listen.line : c->etcd.line);
 }
 
 bool rio_host_open(const char *path, enum rio_role role, struct rio_host **out,
@@ -125,7 +113,7 @@ bool rio_host_open(const char *path, enum rio_role role, struct rio_host **out,
 		host->path = strdup(path);
 	if (!host || !host->path) {
 		free(host);
-		return refuse(why, "%s: there is no memory for it", path);
+		return config_refuse(why, "%s: there is no memory for it", path);
 	}
 	if (!read_config(path, &host->config, why)) {
 		rio_host_close(host);
@@ -133,8 +121,8 @@ bool rio_host_open(const char *path, enum rio_role role, struct rio_host **out,
 	}
 	host->book = (struct rio_book){ host->config->known, host->config->peer_count };
 	if (host->config->role != role) {
-		refuse(why, "%s: this is the file of another role: %s, not %s", path,
-		       rio_role_name(host->config->role), rio_role_name(role));
+		config_refuse(why, "%s: this is the file of another role: %s, not %s", path,
+			      rio_role_name(host->config->role), rio_role_name(role));
 	} else if (read_addresses(host, path, why) && check_listen(host, path, why) &&
 		   read_paths(host, path, why) && read_key(host, path, why) &&
 		   check_keys(host, path, why)) {
