@@ -175,6 +175,36 @@ TEST(test_rfc7143_6_3_4_a_connection_is_reinstated_in_its_session)
 	rig_stop(&r);
 }
 
+TEST(test_rfc7143_6_3_4_commands_after_a_reinstatement_wait_for_aborted_ones)
+{
+	struct client *k = start_slow(1000), *again;
+	struct iscsi_pdu w = client_write(k, 0, 1), abort = { .opcode = ISCSI_TASK_REQUEST }, p;
+
+	w.data_bytes = 512;
+	client_send(&r, k, &w, data);
+	abort.is_immediate = abort.is_final = true;
+	abort.code = ISCSI_ABORT_TASK;
+	abort.itt = ++k->itt;
+	abort.ref_itt = w.itt;
+	abort.cmd_sn = k->cmd_sn;
+	client_send(&r, k, &abort, NULL);
+	EXPECT_EQ(client_has(k), false); /* the device has the write */
+	again = client_connect(&r);
+	again->isid = k->isid;
+	again->tsih = k->tsih;
+	again->cmd_sn = k->cmd_sn;
+	p = client_login_text(&r, again, NAMES);
+	EXPECT_EQ(status_of(&p), ISCSI_STATUS_SUCCESS);
+	again->tsih = p.tsih;
+	p = client_read(again, 0, 1);
+	client_send(&r, again, &p, NULL);
+	rig_wait(&r, 1000);
+	EXPECT_EQ(client_has(again), false);
+	rig_wait(&r, 1000);
+	EXPECT_EQ(client_expect(again, ISCSI_DATA_IN).itt, p.itt);
+	rig_stop(&r);
+}
+
 /* One request of a login that takes several. */
 static struct iscsi_pdu login_step(struct client *k, bool is_last)
 {
