@@ -372,6 +372,62 @@ TEST(test_iscsi_06c_other_pdus_go_to_the_consumer_whole)
 	}
 }
 
+/* RFC 7143 section 4.2.2.2: whatever is sent acknowledges the status that came. */
+TEST(test_iscsi_01g_all_pdus_have_the_exp_stat_sn)
+{
+	static const struct setup setup = { .terms = { .is_immediate_off = true } };
+
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		const struct iscsi_pdu in = { .opcode = ISCSI_NOP_IN,
+					      .itt = 9,
+					      .ttt = ISCSI_TAG_NONE,
+					      .stat_sn = b->stat_sn++ };
+		const struct sent *s;
+		uint32_t id, itt;
+
+		bed_receive(b, 3);
+		target_pdu(b, &in, NULL);
+		bed_move(b);
+		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+		id = bed_command(b, MEM_WAY_OUT, 512);
+		bed_move(b);
+		expect_command_sent(b);
+		s = expect_sent(b, ISCSI_SCSI_COMMAND);
+		EXPECT_EQ(s->pdu.exp_stat_sn, b->stat_sn);
+		itt = s->pdu.itt;
+		target_r2t(b, itt, 1, 0, 512);
+		bed_move(b);
+		expect_receive(b, WEFT_OP_RECV_ISCSI_R2T, WEFT_OK);
+		EXPECT_EQ(expect_sent(b, ISCSI_DATA_OUT)->pdu.exp_stat_sn, b->stat_sn);
+		target_response(b, itt);
+		bed_move(b);
+		expect_over(b, id, itt);
+	}
+}
+
+/* RFC 7143 section 11.13.4: the numbers of a login that was refused mean nothing. */
+TEST(test_iscsi_01i_a_refused_login_has_no_stat_sn)
+{
+	static const struct setup setup = { .is_raw = true };
+
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		struct iscsi_pdu login = { .opcode = ISCSI_LOGIN_RESPONSE,
+					   .csg = ISCSI_STAGE_OPERATIONAL,
+					   .stat_sn = b->stat_sn++ };
+
+		bed_receive(b, 2);
+		b->terms = (struct weft_iscsi_terms){ 0 };
+		target_pdu(b, &login, NULL);
+		login.status_class = 2;
+		login.stat_sn = b->stat_sn + 7;
+		target_pdu(b, &login, NULL);
+		bed_move(b);
+		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+		EXPECT_EQ(bed_query(b).exp_stat_sn, b->stat_sn);
+	}
+}
+
 /* After the login nothing is read until the terms are there, and they hold for what comes next. */
 TEST(test_iscsi_01a_terms_hold_from_the_end_of_the_login_on)
 {
