@@ -26,14 +26,14 @@ enum {
 
 void iscsi_node_config_init(struct iscsi_node_config *c, uint32_t sessions_max)
 {
-	enum { WINDOW = 128, SPARE = 128, HALF_OPEN = 256, TEXTS = 64, MEMORY_MIB = 128 };
+	enum { WINDOW = 128, HALF_OPEN = 256, TEXTS = 64, MEMORY_MIB = 128 };
 
 	*c = (struct iscsi_node_config){
 		.targets_max = 256,
 		.sessions_max = sessions_max,
 		.connections_max = sessions_max + HALF_OPEN,
 		.texts_max = TEXTS,
-		.tasks_max = sessions_max * WINDOW + SPARE,
+		.tasks_max = sessions_max * (WINDOW + ISCSI_EXTRAS_MAX),
 		.window_max = WINDOW,
 		.memory_bytes = (uint64_t)MEMORY_MIB * ISCSI_MEMORY_UNIT,
 		.login_wait_ns = 15 * SECOND_NS,

@@ -127,7 +127,7 @@ struct target_session {
 	uint32_t nexus;
 	uint32_t window, in_flight; /* slots; tasks whose status is not sent */
 	uint32_t exp_cmd_sn;
-	uint32_t slots; /* tasks that are none of the extra ones */
+	uint32_t slots, extras; /* tasks of the window, and others */
 	uint32_t ordered_count, cut_count;
 	uint64_t memory_bytes;
 	struct list tasks, held;
