@@ -40,6 +40,9 @@ void target_conn_reject(struct iscsi_connection *c, const struct iscsi_arrival *
 			       .itt = ISCSI_TAG_NONE,
 			       .data_bytes = a->header_bytes };
 
+	/* The initiator may take less than its own additional header segments. */
+	if (p.data_bytes > c->params.connection.send_bytes_max)
+		p.data_bytes = ISCSI_BHS_BYTES;
 	c->node->counts.rejects++;
 	target_conn_send(c, &p, a->header);
 }

@@ -373,6 +373,28 @@ TEST(test_rfc7143_11_17_1_immediate_commands_of_one_session_leave_room_for_other
 	rig_stop(&r);
 }
 
+TEST(test_rfc7143_13_12_a_reject_is_no_longer_than_the_initiator_takes)
+{
+	static const uint32_t more[] = { 448, 600 };
+	static const uint8_t cdb_more[600];
+
+	for (int i = 0; i < 2; i++) {
+		struct client *k = start("MaxRecvDataSegmentLength=512 ");
+		struct iscsi_pdu p = client_write(k, 0, 16), again;
+
+		client_send(&r, k, &p, NULL);
+		(void)client_expect(k, ISCSI_R2T);
+		again = client_command(k, p.cdb, 0);
+		again.itt = p.itt; /* a task in progress */
+		again.cdb_more = cdb_more;
+		again.cdb_more_bytes = (uint16_t)more[i];
+		client_send(&r, k, &again, NULL);
+		EXPECT_EQ(client_expect(k, ISCSI_REJECT).data_bytes,
+			  i == 0 ? ISCSI_BHS_BYTES + 4 + more[i] : ISCSI_BHS_BYTES);
+		rig_stop(&r);
+	}
+}
+
 TEST(test_rfc7143_4_2_2_1_a_gap_before_another_request_ends_the_session)
 {
 	struct client *k = start(""), *other = client_login(&r, "");
