@@ -249,6 +249,7 @@ void target_note(struct iscsi_connection *c, enum iscsi_note_kind kind, uint16_t
 	struct iscsi_note note = { .kind = kind,
 				   .peer = target_peer(c),
 				   .target = c->target,
+				   .is_discovery = c->is_discovery,
 				   .reason = c->reason,
 				   .status = status };
 
@@ -402,7 +403,6 @@ void iscsi_connection_eof(struct iscsi_connection *c, uint64_t now_ns)
 
 /* ---- Going on ------------------------------------------------------------------------------- */
 
-/* Tasks that wait for memory, in their order, until there is none. */
 /* That an initiator may hold memory for data that it does not send, while others wait for it. */
 static uint64_t hold_ns(const struct iscsi_node *node)
 {
@@ -449,6 +449,7 @@ static void holders_expire(struct iscsi_node *node)
 	}
 }
 
+/* Tasks that wait for memory, in their order, until there is none. */
 static void feed_starved(struct iscsi_node *node)
 {
 	while (!list_is_empty(&node->starved)) {

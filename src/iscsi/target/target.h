@@ -62,7 +62,8 @@ enum iscsi_note_kind {
 struct iscsi_note {
 	enum iscsi_note_kind kind;
 	struct iscsi_peer peer;
-	uint16_t target;	 /* or ISCSI_TARGET_NONE: unknown, or a discovery session */
+	uint16_t target; /* or ISCSI_TARGET_NONE: unknown, or a discovery session: */
+	bool is_discovery;
 	enum weft_reason reason; /* WEFT_OK: a logout, or the login */
 	uint16_t status;	 /* of the login */
 };

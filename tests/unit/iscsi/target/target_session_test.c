@@ -43,6 +43,12 @@ TEST(test_rfc7143_11_13_5_logins_are_refused_with_their_status)
 	EXPECT(k->c == NULL);
 	EXPECT_EQ(r.last.kind, ISCSI_NOTE_REFUSED);
 	EXPECT_EQ(r.last.status, ISCSI_STATUS_NOT_FOUND);
+	EXPECT_EQ(r.last.is_discovery, false);
+	r.admission.status = ISCSI_STATUS_AUTHORIZATION;
+	k = client_connect(&r);
+	(void)client_login_text(&r, k, "InitiatorName=" RIG_INITIATOR " SessionType=Discovery ");
+	EXPECT_EQ(r.last.is_discovery, true);
+	EXPECT_EQ(r.last.target, ISCSI_TARGET_NONE);
 	r.admission.status = ISCSI_STATUS_AUTHORIZATION;
 	k = client_connect(&r);
 	p = client_login_text(&r, k, NAMES);
