@@ -432,6 +432,7 @@ TEST(test_iscsi_01i_a_refused_login_has_no_stat_sn)
 TEST(test_iscsi_01a_terms_hold_from_the_end_of_the_login_on)
 {
 	static const struct setup setup = { .is_raw = true };
+	static const struct weft_iscsi_terms none;
 
 	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		struct weft_iscsi_terms terms = b->terms;
@@ -439,27 +440,40 @@ TEST(test_iscsi_01a_terms_hold_from_the_end_of_the_login_on)
 					   .is_final = true,
 					   .csg = ISCSI_STAGE_OPERATIONAL,
 					   .nsg = ISCSI_STAGE_FULL_FEATURE,
-					   .tsih = 1,
-					   .stat_sn = b->stat_sn++ };
-		struct iscsi_pdu ping = { .opcode = ISCSI_NOP_IN,
-					  .itt = ISCSI_TAG_NONE,
-					  .ttt = 1,
-					  .stat_sn = b->stat_sn };
+					   .tsih = 1 };
+		struct iscsi_pdu ping = { .opcode = ISCSI_NOP_IN, .itt = ISCSI_TAG_NONE, .ttt = 1 };
+		const struct iscsi_pdu out = { .opcode = ISCSI_NOP_OUT,
+					       .is_immediate = true,
+					       .is_final = true,
+					       .itt = ISCSI_TAG_NONE,
+					       .ttt = 1 };
 
-		bed_receive(b, 2);
-		b->terms = (struct weft_iscsi_terms){ 0 };
-		target_pdu(b, &login, NULL);
-		b->terms = terms;
-		target_pdu(b, &ping, NULL);
-		bed_move(b);
-		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
-		expect_no_completion(b);
-		bed_wait(b, 10 * RECEIVER_WAIT_NS);
-		EXPECT(b->stream != NULL);
-		MUST(iscsi_offload_set(b->qp, &terms));
-		bed_move(b);
-		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
-		EXPECT_EQ(bed_received(b, 1)[0], ISCSI_NOP_IN);
+		b->terms = none;
+		MUST(iscsi_offload_set(b->qp, &none)); /* too early to be those of the login */
+		/* A target may even end a login twice. */
+		for (uint32_t round = 0; round < 2; round++) {
+			bed_receive(b, 2);
+			login.stat_sn = b->stat_sn++;
+			ping.stat_sn = b->stat_sn;
+			target_pdu(b, &login, NULL);
+			bed_move(b);
+			expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+			/* What the consumer sends meanwhile lets nothing in. */
+			MUST(bed_control(b, &out, NULL));
+			bed_move(b);
+			EXPECT_EQ(bed_completion(b).opcode, WEFT_OP_ISCSI_CONTROL);
+			(void)expect_sent(b, ISCSI_NOP_OUT);
+			b->terms = terms;
+			target_pdu(b, &ping, NULL);
+			bed_move(b);
+			expect_no_completion(b);
+			bed_wait(b, 10 * RECEIVER_WAIT_NS);
+			EXPECT(b->stream != NULL);
+			MUST(iscsi_offload_set(b->qp, &terms));
+			bed_move(b);
+			expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+			EXPECT_EQ(bed_received(b, 2 * round + 1)[0], ISCSI_NOP_IN);
+		}
 		EXPECT_EQ(bed_query(b).terms.has_data_digest, terms.has_data_digest);
 		EXPECT_EQ(bed_query(b).terms.recv_bytes_max, 8192);
 	}
