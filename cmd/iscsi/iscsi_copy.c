@@ -65,6 +65,15 @@ static bool end_check(struct iscsi_end *e, const struct options *o, uint64_t at,
 	return true;
 }
 
+static bool say_no_room(const struct iscsi_end ends[2], uint64_t from, uint64_t to)
+{
+	fprintf(stderr,
+		"weft iscsi: %s: there is no room: it takes %" PRIu64 " bytes, and %s has %" PRIu64
+		"\n",
+		ends[1].name, to, ends[0].name, from);
+	return false;
+}
+
 /* How much: what was said, what the source has, else what the destination can take. */
 static bool length_take(struct move *m, const struct options *o, struct iscsi_end ends[2])
 {
@@ -78,7 +87,7 @@ static bool length_take(struct move *m, const struct options *o, struct iscsi_en
 	if (o->has_length)
 		m->length = o->length;
 	else if (from != UINT64_MAX && from > to)
-		return say(&ends[1], "there is no room: the first has", from, " bytes");
+		return say_no_room(ends, from, to);
 	return (!ends[0].move.store || is_aligned(&ends[0], m->length, "--length")) &&
 	       (!ends[1].move.store || !ends[0].move.store ||
 		is_aligned(&ends[1], m->length, "--length"));

@@ -100,8 +100,9 @@ struct weft_iscsi_terms {
 	/* MaxRecvDataSegmentLength of this end and of the target: default 8192. */
 	uint32_t recv_bytes_max, send_bytes_max;
 	uint32_t first_burst_bytes; /* FirstBurstLength: default 65536 */
-	uint32_t burst_bytes_max;   /* MaxBurstLength: default 262144 */
-	uint64_t reserved[4];	    /* zero */
+	/* MaxBurstLength: default 262144. For queries: an R2T of more bytes is answered. */
+	uint32_t burst_bytes_max;
+	uint64_t reserved[4]; /* zero */
 };
 
 /*

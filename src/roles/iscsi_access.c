@@ -85,12 +85,20 @@ static void tell_refusal(struct iscsi_server *s, const struct iscsi_note *n, con
 			  n->peer.peer, to, weft_reason_text(n->reason), n->status);
 }
 
+/* What the initiator asked for, as far as it came to that. */
+static const char *name_of(const struct iscsi_server *s, const struct iscsi_note *n)
+{
+	if (n->target != ISCSI_TARGET_NONE)
+		return s->host->config->targets[n->target].name.text;
+	if (n->is_discovery)
+		return "discovery";
+	return n->peer.initiator.length > 0 ? "a target that is not here" : "nothing yet";
+}
+
 static void note(void *owner, const struct iscsi_note *n)
 {
 	struct iscsi_server *s = owner;
-	const char *to = n->target == ISCSI_TARGET_NONE
-				 ? "discovery"
-				 : s->host->config->targets[n->target].name.text;
+	const char *to = name_of(s, n);
 	int length = (int)n->peer.initiator.length;
 
 	switch (n->kind) {

@@ -24,7 +24,6 @@ enum {
 	HALF_OPEN = 256, /* connections that log in, beside those of sessions */
 	LINE = 2048,
 	REGISTRATIONS = 64, /* persistent reservations, per unit */
-	SPARE_TASKS = 128,  /* for immediate requests */
 };
 
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
@@ -156,7 +155,7 @@ static bool node_open(struct iscsi_server *s, char why[CONFIG_FILE_WHY])
 	c.targets_max = from->target_count;
 	c.connections_max = s->ends_max - ISCSI_ACCEPTS_MAX;
 	c.window_max = from->commands_max;
-	c.tasks_max = from->sessions_max * from->commands_max + SPARE_TASKS;
+	c.tasks_max = from->sessions_max * (from->commands_max + ISCSI_EXTRAS_MAX);
 	c.memory_bytes = from->memory_bytes;
 	c.login_wait_ns = from->login_ns;
 	c.ping_after_ns = from->alive_ns / 3;

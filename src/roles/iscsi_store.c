@@ -84,13 +84,18 @@ static enum weft_reason ask(struct iscsi_store *s, struct store_request *r)
 	return weft_iscsi_request_submit(s->session, &q);
 }
 
-static void begin(struct iscsi_store *s, struct store_request *r)
+/* Hands over what waits, in its order, as far as the session has room. */
+static void begin_all(struct iscsi_store *s)
 {
-	enum weft_reason reason = ask(s, r);
+	while (!list_is_empty(&s->todo)) {
+		struct store_request *r = CONTAINER_OF(s->todo.next, struct store_request, link);
+		enum weft_reason reason = ask(s, r);
 
-	if (reason == WEFT_R_BUSY) {
-		list_add_tail(&s->todo, &r->link);
-	} else if (reason != WEFT_OK) {
+		if (reason == WEFT_R_BUSY)
+			return;
+		list_remove(&r->link);
+		if (reason == WEFT_OK)
+			continue;
 		snprintf(s->failure, sizeof(s->failure), "%s", weft_reason_text(reason));
 		store_request_end(r, reason, 0);
 		list_add_tail(&s->failed, &r->link);
@@ -99,9 +104,14 @@ static void begin(struct iscsi_store *s, struct store_request *r)
 
 static void iscsi_submit(struct store *store, struct store_request *r, uint64_t now_ns)
 {
+	struct iscsi_store *s = iscsi_of(store);
+	bool is_alone = list_is_empty(&s->todo);
+
 	(void)now_ns;
 	list_init(&r->link);
-	begin(iscsi_of(store), r);
+	list_add_tail(&s->todo, &r->link);
+	if (is_alone)
+		begin_all(s);
 }
 
 /* What users of a store understand without knowing SCSI. */
@@ -140,8 +150,8 @@ static struct store_request *iscsi_next_done(struct store *store, uint64_t now_n
 	if (s->at == s->count) {
 		s->at = s->count = 0;
 		(void)weft_iscsi_request_wait(s->session, 0, s->ended, BATCH, &s->count);
-		for (uint32_t i = 0; i < s->count && !list_is_empty(&s->todo); i++)
-			begin(s, CONTAINER_OF(list_pop(&s->todo), struct store_request, link));
+		if (s->count > 0)
+			begin_all(s);
 	}
 	if (s->at < s->count)
 		return take(s, &s->ended[s->at++]);

@@ -283,6 +283,11 @@ static bool is_type(uint8_t type)
 	       (type >= WRITE_EXCLUSIVE_REGISTRANTS && type < RESERVATION_TYPES);
 }
 
+static bool is_registering(uint8_t action)
+{
+	return action == REGISTER || action == REGISTER_AND_IGNORE;
+}
+
 static enum scsi_reason out_decode(const struct scsi_unit *u, struct scsi_task *t,
 				   struct reserve_out *o)
 {
@@ -300,6 +305,9 @@ static enum scsi_reason out_decode(const struct scsi_unit *u, struct scsi_task *
 	o->row = registration_of(u, t->nexus);
 	if (flags & SPEC_I_PT)
 		return parameter_refuse(t, FLAGS_AT, 3);
+	/* SPC-4 section 6.16.3: other service actions ignore these. */
+	if (!is_registering(t->command->action))
+		return SCSI_OK;
 	if (flags & ALL_TG_PT)
 		return parameter_refuse(t, FLAGS_AT, 2);
 	if (flags & APTPL)
@@ -325,7 +333,7 @@ enum scsi_reason run_reserve_out(struct scsi_unit *u, struct scsi_task *t)
 		return cdb_refuse(t, 2, 7);
 	if (has_type(action) && !is_type(o.type))
 		return cdb_refuse(t, 2, 3);
-	if (action == REGISTER || action == REGISTER_AND_IGNORE)
+	if (is_registering(action))
 		return act_register(u, t, &o);
 	if (o.row == NO_HOLDER || u->reservations.rows[o.row].key != o.key)
 		return SCSI_R_CONFLICT;

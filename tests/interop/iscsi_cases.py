@@ -45,9 +45,9 @@ def target(name, transport, devices, **more):
                 has_mpa=False, seconds=80, **more)
 
 
-def target_of_weft(name, transport, **more):
+def target_of_weft(name, transport, wire="", **more):
     """weft's own initiator writes to the kernel's target, and reads again. The guest ends with the first session."""
-    url = "%s://%s:PORT/%s/0" % ("iscsi" if transport == "tcp" else "iser", GUEST, LIO)
+    url = "%s://%s:PORT/%s/0%s" % ("iscsi" if transport == "tcp" else "iser", GUEST, LIO, wire and "?wire=" + wire)
     part = "head -c %d /dev/zero | tr '\\0' '\\%s' >>$file"
     script = " && ".join(["file=$(mktemp)", part % (65536, "132"), part % (983040, "000"), part % (262144, "245"),
                           "OURWEFT iscsi write '%s' $file --fua --verify" % url, "rm $file", "echo all the same"])
@@ -68,9 +68,11 @@ def groups():
         Group("siw", [
             initiator("iser_siw", "iser iwarp %s:PORT" % HOST, "unplug", "ib_iser", 2),
             target("iser_siw", "iser", "iw_*"),
+            target_of_weft("weft_iser_siw", "iser", "iwarp"),
         ]),
         Group("rxe", [
             initiator("iser_rxe", "iser roce %s:PORT" % HOST, "unplug", "ib_iser", 2, roce=ENDS),
             target("iser_rxe", "iser", "roce_*", roce=ENDS),
+            target_of_weft("weft_iser_rxe", "iser", "roce", roce=ENDS),
         ]),
     ]

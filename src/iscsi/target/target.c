@@ -26,14 +26,14 @@ enum {
 
 void iscsi_node_config_init(struct iscsi_node_config *c, uint32_t sessions_max)
 {
-	enum { WINDOW = 128, SPARE = 128, HALF_OPEN = 256, TEXTS = 64, MEMORY_MIB = 128 };
+	enum { WINDOW = 128, HALF_OPEN = 256, TEXTS = 64, MEMORY_MIB = 128 };
 
 	*c = (struct iscsi_node_config){
 		.targets_max = 256,
 		.sessions_max = sessions_max,
 		.connections_max = sessions_max + HALF_OPEN,
 		.texts_max = TEXTS,
-		.tasks_max = sessions_max * WINDOW + SPARE,
+		.tasks_max = sessions_max * (WINDOW + ISCSI_EXTRAS_MAX),
 		.window_max = WINDOW,
 		.memory_bytes = (uint64_t)MEMORY_MIB * ISCSI_MEMORY_UNIT,
 		.login_wait_ns = 15 * SECOND_NS,
@@ -249,6 +249,7 @@ void target_note(struct iscsi_connection *c, enum iscsi_note_kind kind, uint16_t
 	struct iscsi_note note = { .kind = kind,
 				   .peer = target_peer(c),
 				   .target = c->target,
+				   .is_discovery = c->is_discovery,
 				   .reason = c->reason,
 				   .status = status };
 
@@ -402,7 +403,6 @@ void iscsi_connection_eof(struct iscsi_connection *c, uint64_t now_ns)
 
 /* ---- Going on ------------------------------------------------------------------------------- */
 
-/* Tasks that wait for memory, in their order, until there is none. */
 /* That an initiator may hold memory for data that it does not send, while others wait for it. */
 static uint64_t hold_ns(const struct iscsi_node *node)
 {
@@ -449,6 +449,7 @@ static void holders_expire(struct iscsi_node *node)
 	}
 }
 
+/* Tasks that wait for memory, in their order, until there is none. */
 static void feed_starved(struct iscsi_node *node)
 {
 	while (!list_is_empty(&node->starved)) {

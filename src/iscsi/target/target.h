@@ -62,7 +62,8 @@ enum iscsi_note_kind {
 struct iscsi_note {
 	enum iscsi_note_kind kind;
 	struct iscsi_peer peer;
-	uint16_t target;	 /* or ISCSI_TARGET_NONE: unknown, or a discovery session */
+	uint16_t target; /* or ISCSI_TARGET_NONE: unknown, or a discovery session: */
+	bool is_discovery;
 	enum weft_reason reason; /* WEFT_OK: a logout, or the login */
 	uint16_t status;	 /* of the login */
 };
@@ -87,7 +88,7 @@ struct iscsi_node_config {
 	uint32_t targets_max, sessions_max;
 	uint32_t connections_max; /* also those that have not logged in; at least sessions_max */
 	uint32_t texts_max;	  /* logins, and text negotiations of sessions: at most half */
-	uint32_t tasks_max;	  /* of all sessions */
+	uint32_t tasks_max;	  /* of all sessions: windows, and ISCSI_EXTRAS_MAX for each */
 	uint32_t window_max;	  /* commands that a session may have outstanding */
 	uint64_t memory_bytes;	  /* for data of tasks; a multiple of ISCSI_MEMORY_UNIT */
 	uint64_t login_wait_ns;	  /* of a whole login, from accept() on */
@@ -97,7 +98,11 @@ struct iscsi_node_config {
 	void *owner;
 };
 
-enum { ISCSI_MEMORY_UNIT = 1 << 20, ISCSI_TRANSFER_MAX = 16 << 20 };
+enum {
+	ISCSI_MEMORY_UNIT = 1 << 20,
+	ISCSI_TRANSFER_MAX = 16 << 20,
+	ISCSI_EXTRAS_MAX = 32 /* immediate requests of a session at a time */
+};
 
 /* A configuration for a node with so many sessions. */
 void iscsi_node_config_init(struct iscsi_node_config *c, uint32_t sessions_max);

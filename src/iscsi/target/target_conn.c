@@ -40,6 +40,9 @@ void target_conn_reject(struct iscsi_connection *c, const struct iscsi_arrival *
 			       .itt = ISCSI_TAG_NONE,
 			       .data_bytes = a->header_bytes };
 
+	/* The initiator may take less than its own additional header segments. */
+	if (p.data_bytes > c->params.connection.send_bytes_max)
+		p.data_bytes = ISCSI_BHS_BYTES;
 	c->node->counts.rejects++;
 	target_conn_send(c, &p, a->header);
 }
@@ -283,6 +286,31 @@ static void command_refuse(struct iscsi_connection *c, const struct iscsi_arriva
 	target_conn_reject(c, a, why);
 }
 
+/* It leaves nothing, whether it was aborted while its data came or not. */
+static void command_drop(struct target_task *t)
+{
+	if (t->state == TASK_ENDING)
+		target_task_free(t);
+	else
+		target_task_abort(t);
+}
+
+/* A command that was aborted while its data came: its CmdSN has come nevertheless. */
+static void aborted_take(struct target_session *s, struct target_task *t, const struct iscsi_pdu *p)
+{
+	enum order order = order_of(s, p);
+
+	if (order == ORDER_LATER) {
+		t->kind = TASK_NUMBER;
+		hold(s, t);
+		s->node->has_freed = true; /* the function that aborted it is complete */
+		return;
+	}
+	target_task_free(t);
+	if (!p->is_immediate && order == ORDER_NOW)
+		target_conn_advance(s);
+}
+
 static void command_take(struct iscsi_connection *c, const struct iscsi_arrival *a)
 {
 	struct target_session *s = c->session;
@@ -296,13 +324,11 @@ static void command_take(struct iscsi_connection *c, const struct iscsi_arrival 
 	/* Section 7.8: a damaged command has not come. */
 	if (a->reason == WEFT_R_ISCSI_DATA_DIGEST) {
 		target_conn_reject(c, a, ISCSI_REJECT_DATA_DIGEST);
-		target_task_abort(t);
+		command_drop(t);
 		return;
 	}
-	if (t->state == TASK_ENDING) { /* aborted while its data came */
-		target_task_free(t);
-		if (!a->pdu.is_immediate && order_of(s, &a->pdu) == ORDER_NOW)
-			target_conn_advance(s);
+	if (t->state == TASK_ENDING) {
+		aborted_take(s, t, &a->pdu);
 		return;
 	}
 	t->received = t->is_write ? a->pdu.data_bytes : 0;

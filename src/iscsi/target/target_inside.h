@@ -127,7 +127,7 @@ struct target_session {
 	uint32_t nexus;
 	uint32_t window, in_flight; /* slots; tasks whose status is not sent */
 	uint32_t exp_cmd_sn;
-	uint32_t slots; /* tasks that are none of the extra ones */
+	uint32_t slots, extras; /* tasks of the window, and others */
 	uint32_t ordered_count, cut_count;
 	uint64_t memory_bytes;
 	struct list tasks, held;
@@ -173,7 +173,8 @@ struct iscsi_connection {
 	struct target_iser *iser;      /* of the mover of iSER */
 	struct target_session *session;
 	struct target_text *text;
-	uint16_t target; /* of the login */
+	uint16_t target;   /* of the login: */
+	bool is_discovery; /* it asked for a discovery session */
 	struct iscsi_name initiator;
 	enum weft_reason reason; /* why it ends */
 	uint32_t stat_sn;
@@ -380,11 +381,12 @@ void target_text_take(struct iscsi_connection *c, const struct iscsi_arrival *a)
 
 enum weft_reason target_tcp_begin(struct iscsi_connection *c);
 
-/* ---- target_iser.c -------------------------------------------------------------------------- */
-
-enum weft_reason target_iser_begin(struct iscsi_connection *c);
 /* Encodes what tasks have to send, as far as there is room. */
 void target_tcp_fill(struct iscsi_connection *c);
 
 /* The Target Transfer Tag of an R2T of the task; never ISCSI_TAG_NONE. */
 uint32_t target_task_ttt(const struct target_task *t, uint32_t r2t_sn);
+
+/* ---- target_iser.c -------------------------------------------------------------------------- */
+
+enum weft_reason target_iser_begin(struct iscsi_connection *c);

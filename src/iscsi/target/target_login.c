@@ -125,6 +125,7 @@ static void decide(struct iscsi_connection *c)
 
 	c->initiator = q->initiator_name;
 	peer = target_peer(c);
+	c->is_discovery = q->is_discovery;
 	c->target = q->is_discovery ? ISCSI_TARGET_NONE : target_find(node, &q->target_name);
 	if (node->is_ending)
 		d.status = ISCSI_STATUS_UNAVAILABLE;

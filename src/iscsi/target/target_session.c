@@ -148,7 +148,8 @@ static void reinstate(struct target_session *s, struct iscsi_connection *c)
 
 		l = l->next;
 		t->pdus = 0;
-		if (t->kind == TASK_SCSI && t->state == TASK_RUNNING) {
+		/* Those that were aborted before are at their device, too. */
+		if (t->is_submitted && !t->is_cut) {
 			t->is_cut = true;
 			s->cut_count++;
 		}

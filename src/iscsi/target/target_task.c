@@ -22,9 +22,11 @@ struct target_task *target_task_get(struct target_session *s, enum target_task_k
 	struct iscsi_node *node = s->node;
 	struct target_task *t;
 
-	if (is_extra ? node->unpromised == 0 : s->slots == s->window)
+	if (is_extra ? node->unpromised == 0 || s->extras == ISCSI_EXTRAS_MAX
+		     : s->slots == s->window)
 		return NULL;
 	node->unpromised -= is_extra;
+	s->extras += is_extra;
 	s->slots += !is_extra;
 	CHECK(node->task_count < node->config.tasks_max);
 	t = &node->tasks[free_list_get(node->free_tasks, node->task_count++)];
@@ -64,6 +66,7 @@ void target_task_free(struct target_task *t)
 	node->manage_count -= t->kind == TASK_MANAGE;
 	node->ready_count -= t->state == TASK_READY;
 	node->unpromised += t->is_extra;
+	s->extras -= t->is_extra;
 	s->slots -= !t->is_extra;
 	t->state = TASK_FREE;
 	free_list_set(node->free_tasks, --node->task_count, (uint32_t)(t - node->tasks));

@@ -94,6 +94,13 @@ TEST(test_spc_parameters_of_reserve_out)
 		EXPECT_EQ(bed_field(&b->task), 20);
 		EXPECT_EQ(b->task.sense[15], 0x88 | bits[i]);
 	}
+	/* What is about registrations alone is ignored by the others. */
+	b->sent[7] = KEY_A;
+	b->sent[20] = 0x05;
+	EXPECT_SENSE(bed_out(b, 0, "5f 01 05 00 00 00 00 00 18 00", 24), S_GOOD);
+	EXPECT_SENSE(bed_out(b, 0, "5f 02 05 00 00 00 00 00 18 00", 24), S_GOOD);
+	while (bed_sense(bed_in(b, 1, ready, 0)) != S_GOOD)
+		;
 	/* Types and scopes that there are not. */
 	for (uint8_t type = 0; type < 16; type++) {
 		bool is_there = type == 1 || type == 3 || (type >= 5 && type <= 8);

@@ -18,13 +18,13 @@ struct absent {
 	uint32_t tag;
 };
 
-static struct absent absent_open(struct bed *b)
+static struct absent absent_make(struct bed *b, bool has_pager, uint64_t second)
 {
 	const struct weft_space_options so = { .memory = b->memory,
 					       .size_bytes = ALL,
 					       .mappings_max = 2,
 					       .is_virtual = true,
-					       .has_pager = true };
+					       .has_pager = has_pager };
 	struct weft_region_options ro = { .addr = AT, .length = ALL, .rights = ALL_RIGHTS };
 	struct mem_owner owner = pd_owner(b->pd);
 	struct absent a = { .b = b };
@@ -34,11 +34,16 @@ static struct absent absent_open(struct bed *b)
 	memset(b->memory, 1, ALL);
 	MUST(space_create(&b->adapter, &so, &a.space));
 	MUST(mem_space_map(a.space, AT, HALF, 0));
-	MUST(mem_space_map(a.space, AT + HALF, HALF, WEFT_REAL_NONE));
+	MUST(mem_space_map(a.space, AT + HALF, HALF, second));
 	ro.space = a.space;
 	owner.is_privileged = true;
 	MUST(mem_region_register(&b->adapter.mem, &owner, &ro, &a.tag));
 	return a;
+}
+
+static struct absent absent_open(struct bed *b)
+{
+	return absent_make(b, true, WEFT_REAL_NONE);
 }
 
 static void absent_close(struct absent *a)
@@ -215,5 +220,27 @@ TEST(test_vmm_09_iscsi_mapping_that_goes)
 		EXPECT_EQ(b->memory[HALF], 1);
 		MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, a.tag));
 		MUST(space_destroy(a.space));
+	}
+}
+
+/* No pager brings it: the consumer is told, and the stream goes on. */
+TEST(test_iscsi_05_memory_that_does_not_come_is_told)
+{
+	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		struct absent a = absent_make(b, false, HALF);
+		uint32_t itt;
+
+		bed_receive(b, 2);
+		(void)post(&a, MEM_WAY_IN);
+		bed_move(b);
+		(void)bed_completion(b);
+		itt = expect_sent(b, ISCSI_SCSI_COMMAND)->pdu.itt;
+		MUST(mem_space_move(a.space, AT + HALF, WEFT_REAL_NONE));
+		target_data_in(b, itt, 0, data, 512);
+		bed_move(b);
+		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_R_SPACE_UNMAPPED);
+		EXPECT_EQ(b->memory[0], 1);
+		MUST(mem_space_move(a.space, AT + HALF, HALF));
+		end(&a, itt);
 	}
 }

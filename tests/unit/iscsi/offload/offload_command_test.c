@@ -372,10 +372,67 @@ TEST(test_iscsi_06c_other_pdus_go_to_the_consumer_whole)
 	}
 }
 
+/* RFC 7143 section 4.2.2.2: whatever is sent acknowledges the status that came. */
+TEST(test_iscsi_01g_all_pdus_have_the_exp_stat_sn)
+{
+	static const struct setup setup = { .terms = { .is_immediate_off = true } };
+
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		const struct iscsi_pdu in = { .opcode = ISCSI_NOP_IN,
+					      .itt = 9,
+					      .ttt = ISCSI_TAG_NONE,
+					      .stat_sn = b->stat_sn++ };
+		const struct sent *s;
+		uint32_t id, itt;
+
+		bed_receive(b, 3);
+		target_pdu(b, &in, NULL);
+		bed_move(b);
+		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+		id = bed_command(b, MEM_WAY_OUT, 512);
+		bed_move(b);
+		expect_command_sent(b);
+		s = expect_sent(b, ISCSI_SCSI_COMMAND);
+		EXPECT_EQ(s->pdu.exp_stat_sn, b->stat_sn);
+		itt = s->pdu.itt;
+		target_r2t(b, itt, 1, 0, 512);
+		bed_move(b);
+		expect_receive(b, WEFT_OP_RECV_ISCSI_R2T, WEFT_OK);
+		EXPECT_EQ(expect_sent(b, ISCSI_DATA_OUT)->pdu.exp_stat_sn, b->stat_sn);
+		target_response(b, itt);
+		bed_move(b);
+		expect_over(b, id, itt);
+	}
+}
+
+/* RFC 7143 section 11.13.4: the numbers of a login that was refused mean nothing. */
+TEST(test_iscsi_01i_a_refused_login_has_no_stat_sn)
+{
+	static const struct setup setup = { .is_raw = true };
+
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		struct iscsi_pdu login = { .opcode = ISCSI_LOGIN_RESPONSE,
+					   .csg = ISCSI_STAGE_OPERATIONAL,
+					   .stat_sn = b->stat_sn++ };
+
+		bed_receive(b, 2);
+		b->terms = (struct weft_iscsi_terms){ 0 };
+		target_pdu(b, &login, NULL);
+		login.status_class = 2;
+		login.stat_sn = b->stat_sn + 7;
+		target_pdu(b, &login, NULL);
+		bed_move(b);
+		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+		EXPECT_EQ(bed_query(b).exp_stat_sn, b->stat_sn);
+	}
+}
+
 /* After the login nothing is read until the terms are there, and they hold for what comes next. */
 TEST(test_iscsi_01a_terms_hold_from_the_end_of_the_login_on)
 {
 	static const struct setup setup = { .is_raw = true };
+	static const struct weft_iscsi_terms none;
 
 	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		struct weft_iscsi_terms terms = b->terms;
@@ -383,27 +440,40 @@ TEST(test_iscsi_01a_terms_hold_from_the_end_of_the_login_on)
 					   .is_final = true,
 					   .csg = ISCSI_STAGE_OPERATIONAL,
 					   .nsg = ISCSI_STAGE_FULL_FEATURE,
-					   .tsih = 1,
-					   .stat_sn = b->stat_sn++ };
-		struct iscsi_pdu ping = { .opcode = ISCSI_NOP_IN,
-					  .itt = ISCSI_TAG_NONE,
-					  .ttt = 1,
-					  .stat_sn = b->stat_sn };
+					   .tsih = 1 };
+		struct iscsi_pdu ping = { .opcode = ISCSI_NOP_IN, .itt = ISCSI_TAG_NONE, .ttt = 1 };
+		const struct iscsi_pdu out = { .opcode = ISCSI_NOP_OUT,
+					       .is_immediate = true,
+					       .is_final = true,
+					       .itt = ISCSI_TAG_NONE,
+					       .ttt = 1 };
 
-		bed_receive(b, 2);
-		b->terms = (struct weft_iscsi_terms){ 0 };
-		target_pdu(b, &login, NULL);
-		b->terms = terms;
-		target_pdu(b, &ping, NULL);
-		bed_move(b);
-		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
-		expect_no_completion(b);
-		bed_wait(b, 10 * RECEIVER_WAIT_NS);
-		EXPECT(b->stream != NULL);
-		MUST(iscsi_offload_set(b->qp, &terms));
-		bed_move(b);
-		expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
-		EXPECT_EQ(bed_received(b, 1)[0], ISCSI_NOP_IN);
+		b->terms = none;
+		MUST(iscsi_offload_set(b->qp, &none)); /* too early to be those of the login */
+		/* A target may even end a login twice. */
+		for (uint32_t round = 0; round < 2; round++) {
+			bed_receive(b, 2);
+			login.stat_sn = b->stat_sn++;
+			ping.stat_sn = b->stat_sn;
+			target_pdu(b, &login, NULL);
+			bed_move(b);
+			expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+			/* What the consumer sends meanwhile lets nothing in. */
+			MUST(bed_control(b, &out, NULL));
+			bed_move(b);
+			EXPECT_EQ(bed_completion(b).opcode, WEFT_OP_ISCSI_CONTROL);
+			(void)expect_sent(b, ISCSI_NOP_OUT);
+			b->terms = terms;
+			target_pdu(b, &ping, NULL);
+			bed_move(b);
+			expect_no_completion(b);
+			bed_wait(b, 10 * RECEIVER_WAIT_NS);
+			EXPECT(b->stream != NULL);
+			MUST(iscsi_offload_set(b->qp, &terms));
+			bed_move(b);
+			expect_receive(b, WEFT_OP_RECV_ISCSI, WEFT_OK);
+			EXPECT_EQ(bed_received(b, 2 * round + 1)[0], ISCSI_NOP_IN);
+		}
 		EXPECT_EQ(bed_query(b).terms.has_data_digest, terms.has_data_digest);
 		EXPECT_EQ(bed_query(b).terms.recv_bytes_max, 8192);
 	}

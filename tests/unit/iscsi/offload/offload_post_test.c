@@ -44,6 +44,8 @@ TEST(test_iscsi_01c_iscsi_01d_commands_refused_at_once)
 	p.has_read_expected = true;
 	p.read_expected_bytes = 512;
 	EXPECT_EQ(post(b, &p, 512, &pdu), WEFT_R_ISCSI_BOTH_WAYS);
+	p.is_write = false; /* the length of a second direction alone */
+	EXPECT_EQ(post(b, &p, 512, &pdu), WEFT_R_ISCSI_BOTH_WAYS);
 	p = good;
 	p.data_bytes = 4;
 	EXPECT_EQ(post(b, &p, 512, &pdu), WEFT_R_ISCSI_REQUEST);
@@ -404,6 +406,9 @@ TEST(test_iscsi_01a_iscsi_09_mode_of_a_queue_pair)
 	EXPECT_EQ(iscsi_offload_create(b->qp, &config, &stream), WEFT_R_QP_STATE);
 	EXPECT_EQ(iscsi_offload_set(b->qp, &(struct weft_iscsi_terms){ .send_bytes_max = 511 }),
 		  WEFT_R_ISCSI_VALUE);
+	EXPECT_EQ(
+		iscsi_offload_set(b->qp, &(struct weft_iscsi_terms){ .recv_bytes_max = 1U << 24 }),
+		WEFT_R_ISCSI_VALUE);
 	options.service = WEFT_ISCSI;
 	options.outstanding_max = 65536;
 	EXPECT_EQ(qp_create(b->pd, &options, b->qp->transport_at_first, &bad), WEFT_R_BAD_ARGUMENT);

@@ -342,6 +342,59 @@ TEST(test_rfc7143_11_17_1_the_tag_of_a_task_in_progress_is_rejected)
 	rig_stop(&r);
 }
 
+TEST(test_rfc7143_11_17_1_immediate_commands_of_one_session_leave_room_for_others)
+{
+	struct client *k, *other;
+	struct iscsi_pdu p;
+
+	rig_init(&r);
+	r.config.sessions_max = 2;
+	r.config.window_max = 4;
+	r.config.tasks_max = 2 * (4 + ISCSI_EXTRAS_MAX);
+	r.delay_ns = 1000;
+	rig_start(&r);
+	k = client_login(&r, "");
+	client_ready(&r, k);
+	for (int i = 0; i < 3 * ISCSI_EXTRAS_MAX; i++) {
+		p = client_read(k, 0, 1);
+		p.is_immediate = true;
+		p.cmd_sn = --k->cmd_sn;
+		client_send(&r, k, &p, NULL);
+	}
+	for (int i = 0; i < 2 * ISCSI_EXTRAS_MAX; i++)
+		client_reject(k, ISCSI_REJECT_IMMEDIATE);
+	other = client_login(&r, "");
+	EXPECT_EQ(other->max_cmd_sn - other->exp_cmd_sn + 1, 4);
+	client_ready(&r, other);
+	rig_wait(&r, 1000);
+	for (int i = 0; i < ISCSI_EXTRAS_MAX; i++)
+		(void)client_expect(k, ISCSI_DATA_IN);
+	EXPECT_EQ(client_has(k), false);
+	rig_stop(&r);
+}
+
+TEST(test_rfc7143_13_12_a_reject_is_no_longer_than_the_initiator_takes)
+{
+	static const uint32_t more[] = { 448, 600 };
+	static const uint8_t cdb_more[600];
+
+	for (int i = 0; i < 2; i++) {
+		struct client *k = start("MaxRecvDataSegmentLength=512 ");
+		struct iscsi_pdu p = client_write(k, 0, 16), again;
+
+		client_send(&r, k, &p, NULL);
+		(void)client_expect(k, ISCSI_R2T);
+		again = client_command(k, p.cdb, 0);
+		again.itt = p.itt; /* a task in progress */
+		again.cdb_more = cdb_more;
+		again.cdb_more_bytes = (uint16_t)more[i];
+		client_send(&r, k, &again, NULL);
+		EXPECT_EQ(client_expect(k, ISCSI_REJECT).data_bytes,
+			  i == 0 ? ISCSI_BHS_BYTES + 4 + more[i] : ISCSI_BHS_BYTES);
+		rig_stop(&r);
+	}
+}
+
 TEST(test_rfc7143_4_2_2_1_a_gap_before_another_request_ends_the_session)
 {
 	struct client *k = start(""), *other = client_login(&r, "");

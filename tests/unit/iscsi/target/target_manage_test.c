@@ -95,6 +95,60 @@ TEST(test_rfc7143_11_5_abort_of_a_write_that_waits_for_data)
 	rig_stop(&r);
 }
 
+/* A write of one block with its data, of which the last bytes and the digest come later. */
+static void send_begun(struct client *k, const struct iscsi_pdu *p, uint8_t *bytes)
+{
+	struct wr w = wr_of(bytes, ISCSI_BHS_BYTES);
+
+	iscsi_encode(p, &w);
+	client_bytes(&r, k, bytes, ISCSI_BHS_BYTES + 100);
+}
+
+TEST(test_rfc7143_11_5_abort_of_a_command_whose_data_comes_damaged)
+{
+	enum { REST = RIG_BLOCK - 100 + ISCSI_DIGEST_BYTES };
+	uint8_t bytes[ISCSI_BHS_BYTES + RIG_BLOCK + ISCSI_DIGEST_BYTES] = { 0 };
+	struct client *k, *other;
+	struct iscsi_pdu w, reset;
+
+	rig_init(&r);
+	rig_start(&r);
+	k = client_login(&r, "DataDigest=CRC32C ");
+	other = client_login(&r, "");
+	client_ready(&r, k);
+	client_ready(&r, other);
+	w = client_write(k, 0, 1);
+	w.data_bytes = RIG_BLOCK;
+	send_begun(k, &w, bytes);
+	reset = manage(other, ISCSI_LU_RESET, ISCSI_TAG_NONE);
+	client_bytes(&r, k, bytes + ISCSI_BHS_BYTES + 100, REST); /* a digest of zeros */
+	client_reject(k, ISCSI_REJECT_DATA_DIGEST);
+	EXPECT_EQ(k->exp_cmd_sn, w.cmd_sn);
+	EXPECT_EQ(result(other, &reset), ISCSI_TASK_COMPLETE);
+	rig_stop(&r);
+}
+
+TEST(test_rfc7143_4_2_2_1_the_number_of_a_command_aborted_before_its_turn_has_come)
+{
+	uint8_t bytes[ISCSI_BHS_BYTES + RIG_BLOCK] = { 0 };
+	struct client *k = start_slow(0), *other = client_login(&r, "");
+	struct iscsi_pdu first = client_read(k, 0, 1), w = client_write(k, 0, 1), last, reset;
+
+	client_ready(&r, other);
+	w.data_bytes = RIG_BLOCK;
+	send_begun(k, &w, bytes);
+	reset = manage(other, ISCSI_LU_RESET, ISCSI_TAG_NONE);
+	client_bytes(&r, k, bytes + ISCSI_BHS_BYTES + 100, RIG_BLOCK - 100);
+	EXPECT_EQ(result(other, &reset), ISCSI_TASK_COMPLETE);
+	client_send(&r, k, &first, NULL);
+	(void)client_status(k, &first, SCSI_CHECK_CONDITION); /* the reset */
+	EXPECT_EQ(k->exp_cmd_sn, w.cmd_sn + 1);
+	last = client_read(k, 0, 1);
+	client_send(&r, k, &last, NULL);
+	EXPECT_EQ(client_expect(k, ISCSI_DATA_IN).itt, last.itt);
+	rig_stop(&r);
+}
+
 TEST(test_rfc7143_11_5_5_abort_of_a_task_that_never_came)
 {
 	struct client *k = start_slow(0);

@@ -43,6 +43,12 @@ TEST(test_rfc7143_11_13_5_logins_are_refused_with_their_status)
 	EXPECT(k->c == NULL);
 	EXPECT_EQ(r.last.kind, ISCSI_NOTE_REFUSED);
 	EXPECT_EQ(r.last.status, ISCSI_STATUS_NOT_FOUND);
+	EXPECT_EQ(r.last.is_discovery, false);
+	r.admission.status = ISCSI_STATUS_AUTHORIZATION;
+	k = client_connect(&r);
+	(void)client_login_text(&r, k, "InitiatorName=" RIG_INITIATOR " SessionType=Discovery ");
+	EXPECT_EQ(r.last.is_discovery, true);
+	EXPECT_EQ(r.last.target, ISCSI_TARGET_NONE);
 	r.admission.status = ISCSI_STATUS_AUTHORIZATION;
 	k = client_connect(&r);
 	p = client_login_text(&r, k, NAMES);
@@ -172,6 +178,36 @@ TEST(test_rfc7143_6_3_4_a_connection_is_reinstated_in_its_session)
 	rig_wait(&r, 1000);
 	EXPECT_EQ(client_expect(again, ISCSI_DATA_IN).itt, p.itt);
 	EXPECT_EQ(client_data()[0], 0xa5);
+	rig_stop(&r);
+}
+
+TEST(test_rfc7143_6_3_4_commands_after_a_reinstatement_wait_for_aborted_ones)
+{
+	struct client *k = start_slow(1000), *again;
+	struct iscsi_pdu w = client_write(k, 0, 1), abort = { .opcode = ISCSI_TASK_REQUEST }, p;
+
+	w.data_bytes = 512;
+	client_send(&r, k, &w, data);
+	abort.is_immediate = abort.is_final = true;
+	abort.code = ISCSI_ABORT_TASK;
+	abort.itt = ++k->itt;
+	abort.ref_itt = w.itt;
+	abort.cmd_sn = k->cmd_sn;
+	client_send(&r, k, &abort, NULL);
+	EXPECT_EQ(client_has(k), false); /* the device has the write */
+	again = client_connect(&r);
+	again->isid = k->isid;
+	again->tsih = k->tsih;
+	again->cmd_sn = k->cmd_sn;
+	p = client_login_text(&r, again, NAMES);
+	EXPECT_EQ(status_of(&p), ISCSI_STATUS_SUCCESS);
+	again->tsih = p.tsih;
+	p = client_read(again, 0, 1);
+	client_send(&r, again, &p, NULL);
+	rig_wait(&r, 1000);
+	EXPECT_EQ(client_has(again), false);
+	rig_wait(&r, 1000);
+	EXPECT_EQ(client_expect(again, ISCSI_DATA_IN).itt, p.itt);
 	rig_stop(&r);
 }
 
