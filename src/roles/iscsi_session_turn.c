@@ -329,6 +329,7 @@ void session_turn(struct weft_iscsi_session *s)
 	bool has_any;
 
 	s->now_ns = clock_ns();
+	/* Not to the last answer: the program may ask for more meanwhile, and the target go on. */
 	do {
 		has_any = completions_take(s);
 		has_any |= events_take(s);
@@ -336,7 +337,7 @@ void session_turn(struct weft_iscsi_session *s)
 		has_any |= closing_take(s);
 		session_jobs_feed(s);
 		has_any |= s->link == LINK_UP && s->port->work(s);
-	} while (has_any);
+	} while (has_any && list_is_empty(&s->ended_jobs));
 }
 
 /* ---- Sleeping ------------------------------------------------------------------------------- */
