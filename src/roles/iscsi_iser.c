@@ -21,7 +21,7 @@ enum {
 	SLOTS = 1024,	 /* the same, of Sends, Reads and Writes */
 	SENDS_MAX = 128, /* of one connection */
 	READS_MAX = 16,
-	BATCH = 64,
+	BATCH = 16, /* what these lead to is sent before others are looked at */
 };
 
 /* A connection; freed when all that was posted has completed. */
