@@ -114,8 +114,8 @@ enum weft_reason weft_iscsi_session_query(struct weft_iscsi_session *session,
 					  struct weft_iscsi_info *info);
 
 /*
- * Memory that requests may name parts of by a tag, and nothing beyond. Removing: WEFT_R_BUSY while
- * requests name it.
+ * Memory that requests may name parts of by a tag, and nothing beyond: about 8,000 pieces at a time
+ * (WEFT_R_TABLE_FULL). Removing: WEFT_R_BUSY while requests name it.
  */
 enum weft_reason weft_iscsi_memory_add(struct weft_iscsi_session *session, void *memory,
 				       uint64_t length, uint32_t *tag);

@@ -21,7 +21,8 @@ enum {
 	SLOTS = 1024,	 /* the same, of Sends, Reads and Writes */
 	SENDS_MAX = 128, /* of one connection */
 	READS_MAX = 16,
-	BATCH = 64,
+	POSTING_MAX = 32, /* posted at once */
+	BATCH = 16,	  /* what these lead to is sent before others are looked at */
 };
 
 /* A connection; freed when all that was posted has completed. */
@@ -33,6 +34,7 @@ struct iser_end {
 	struct weft_qp *qp;
 	struct iscsi_connection *core;
 	uint32_t posted, reads; /* slots in use; Reads among them */
+	struct list out;	/* these slots, as they were posted */
 	bool is_starved;	/* it found no slot */
 };
 
@@ -41,11 +43,18 @@ struct iser_buffer {
 };
 
 struct iser_slot {
-	struct list link;
+	struct list link; /* free, or its end's */
 	struct iser_end *end;
 	uint64_t id;
 	bool is_read;
 	uint8_t message[ISER_ANSWER_MAX];
+};
+
+/* Requests that are posted together. */
+struct posting {
+	uint32_t count;
+	struct weft_sge sges[POSTING_MAX];
+	struct weft_send_wr wrs[POSTING_MAX];
 };
 
 struct iser_portals {
@@ -77,36 +86,42 @@ static void buffer_post(struct iser_portals *p, struct iser_buffer *b)
 
 /* ---- What the core wants done --------------------------------------------------------------- */
 
-static bool work_post(struct iser_end *end, struct iser_slot *slot, const struct iser_work *w)
+static void work_fill(struct iser_end *end, struct iser_slot *slot, const struct iser_work *w,
+		      struct posting *posting)
 {
 	static const enum weft_opcode opcodes[] = { WEFT_OP_SEND, WEFT_OP_WRITE, WEFT_OP_READ };
-	struct weft_sge sge = { (uintptr_t)slot->message, w->length, end->portals->tag };
-	struct weft_send_wr wr = { .id = (uint64_t)(slot - end->portals->all_slots) + RECEIVES,
-				   .opcode = opcodes[w->kind],
-				   .flags = WEFT_SIGNALLED,
-				   .sges = &sge,
-				   .sge_count = 1 };
+	struct weft_sge *sge = &posting->sges[posting->count];
+	struct weft_send_wr *wr = &posting->wrs[posting->count];
 
+	*sge = (struct weft_sge){ (uintptr_t)slot->message, w->length, end->portals->tag };
+	*wr = (struct weft_send_wr){
+		.id = (uint64_t)(slot - end->portals->all_slots) + RECEIVES,
+		.opcode = opcodes[w->kind],
+		/* The last of a posting says that the Writes before it are over, too. */
+		.flags = w->kind == ISER_WRITE ? 0 : WEFT_SIGNALLED,
+		.sges = sge,
+		.sge_count = 1,
+	};
 	if (w->kind != ISER_SEND) {
-		sge.addr = (uintptr_t)w->memory.bytes;
-		sge.length = (uint32_t)w->memory.length;
-		wr.remote_addr = w->remote_addr;
-		wr.remote_tag = w->remote_tag;
+		sge->addr = (uintptr_t)w->memory.bytes;
+		sge->length = (uint32_t)w->memory.length;
+		wr->remote_addr = w->remote_addr;
+		wr->remote_tag = w->remote_tag;
 	} else {
-		wr.flags |= WEFT_SOLICITED;
+		wr->flags |= WEFT_SOLICITED;
 	}
-	return weft_qp_post_send(end->qp, &wr, 1, NULL) == WEFT_OK;
+	posting->count++;
 }
 
-/* Posts one piece of work. False: there is none, or no slot for it. */
-static bool work_take(struct iser_end *end)
+/* Takes one piece of work. False: there is none, or no slot for it. */
+static bool work_take(struct iser_end *end, struct posting *posting)
 {
 	struct iser_portals *p = end->portals;
 	struct iser_room room = { .can_read = end->reads < end->rdma.peer.reads_out };
 	struct iser_slot *slot;
 	struct iser_work work;
 
-	if (end->posted == SENDS_MAX)
+	if (end->posted == SENDS_MAX || posting->count == POSTING_MAX)
 		return false;
 	if (list_is_empty(&p->slots)) {
 		p->starved += !end->is_starved;
@@ -117,18 +132,49 @@ static bool work_take(struct iser_end *end)
 	room.message = slot->message;
 	if (!iscsi_iser_next(end->core, &room, &work))
 		return false;
-	if (!work_post(end, slot, &work)) {
-		/* The queue pair is in Error: its event comes. */
-		iscsi_iser_done(end->core, work.id, WEFT_R_PEER_GONE, p->server->now_ns);
-		return false;
-	}
+	work_fill(end, slot, &work, posting);
 	list_remove(&slot->link);
+	list_add_tail(&end->out, &slot->link);
 	slot->end = end;
 	slot->id = work.id;
 	slot->is_read = work.kind == ISER_READ;
 	end->reads += slot->is_read;
 	end->posted++;
 	return true;
+}
+
+/* The work of this slot is over. */
+static void slot_end(struct iser_slot *slot, enum weft_reason reason)
+{
+	struct iser_end *end = slot->end;
+	struct iser_portals *p = end->portals;
+
+	list_remove(&slot->link);
+	list_push(&p->slots, &slot->link);
+	end->posted--;
+	end->reads -= slot->is_read;
+	iscsi_iser_done(end->core, slot->id, reason, p->server->now_ns);
+}
+
+/* Posts what there is, as far as one posting goes. False: nothing, or not all of it. */
+static bool work_post(struct iser_end *end)
+{
+	struct iser_portals *p = end->portals;
+	struct posting posting; /* filled as far as it counts */
+	uint32_t posted = 0;
+
+	posting.count = 0;
+	while (work_take(end, &posting))
+		;
+	if (posting.count == 0)
+		return false;
+	posting.wrs[posting.count - 1].flags |= WEFT_SIGNALLED;
+	if (weft_qp_post_send(end->qp, posting.wrs, posting.count, &posted) == WEFT_OK)
+		return true;
+	/* The queue pair is in Error: its event comes. */
+	for (; posted < posting.count; posted++)
+		slot_end(&p->all_slots[posting.wrs[posted].id - RECEIVES], WEFT_R_PEER_GONE);
+	return false;
 }
 
 static void end_free(struct iser_end *end)
@@ -149,7 +195,7 @@ static void end_free(struct iser_end *end)
 
 void iser_end_attend(struct iser_end *end)
 {
-	while (work_take(end))
+	while (work_post(end))
 		;
 	if (iscsi_connection_action(end->core) == ISCSI_ACTION_NONE)
 		return;
@@ -197,6 +243,7 @@ static void end_accept(struct iser_portals *p, struct rdma_request *request)
 	iser_private_encode(&mine, private_data);
 	end->source = ISCSI_SOURCE_ISER;
 	end->portals = p;
+	list_init(&end->out);
 	rdma_end_init(&end->rdma, request->wire);
 	options.context = &end->rdma.object;
 	if (weft_qp_create(p->pd, &options, &end->qp) != WEFT_OK) {
@@ -239,16 +286,16 @@ static void take_message(struct iser_portals *p, const struct weft_completion *c
 	buffer_post(p, b);
 }
 
+/* They complete in order, and of those before it none failed: that makes a completion. */
 static void take_work(struct iser_portals *p, const struct weft_completion *c)
 {
-	struct iser_slot *slot = &p->all_slots[c->id - RECEIVES];
+	struct iser_slot *slot = &p->all_slots[c->id - RECEIVES], *first;
 	struct iser_end *end = slot->end;
 
-	list_push(&p->slots, &slot->link);
-	end->posted--;
-	end->reads -= slot->is_read;
-	iscsi_iser_done(end->core, slot->id, c->status == WEFT_SUCCESS ? WEFT_OK : c->reason,
-			p->server->now_ns);
+	do {
+		first = CONTAINER_OF(end->out.next, struct iser_slot, link);
+		slot_end(first, first == slot && c->status != WEFT_SUCCESS ? c->reason : WEFT_OK);
+	} while (first != slot);
 	/* It may have waited for this; the core puts it on its list if there is something else. */
 	iser_end_attend(end);
 }

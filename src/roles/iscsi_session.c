@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ enum {
 	REQUESTS = 128,
 	REQUESTS_MOST = 4096,
 	CQ_EXTRA = 1024,
+	TAGS = 8192,	  /* for memory that is added */
 	RETRIES_MAX = 16, /* of a command, by connections that were lost */
 	RECV_BYTES = 256 * 1024,
 	BURST_BYTES = 1 << 20,
@@ -51,9 +53,29 @@ void session_why(struct weft_iscsi_session *s, const char *format, ...)
 	va_end(args);
 }
 
+/* A page that the kernel zeroes in the child of a fork: to ask for the pid is a system call. */
+static const volatile bool *mark_make(void)
+{
+	bool *mark = mmap(NULL, sizeof(*mark), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+
+	if (mark == MAP_FAILED)
+		return NULL;
+	*mark = true;
+	if (madvise(mark, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) == 0)
+		return mark;
+	munmap(mark, sizeof(*mark));
+	return NULL;
+}
+
+static bool is_own(const struct weft_iscsi_session *s)
+{
+	return s->mark ? *s->mark : s->process == getpid();
+}
+
 enum weft_reason session_enter(struct weft_iscsi_session *s)
 {
-	if (s->process != getpid())
+	if (!is_own(s))
 		return WEFT_R_ISCSI_ENDED;
 	pthread_mutex_lock(&s->lock);
 	return WEFT_OK;
@@ -163,6 +185,8 @@ static enum weft_reason take_options(struct weft_iscsi_session *s,
 static enum weft_reason adapter_open(struct weft_iscsi_session *s)
 {
 	const struct weft_adapter_options options = {
+		/* Each command takes an entry: the table should fit in the processor's cache. */
+		.tags_max = TAGS + 2 * s->part_count,
 		.policy = s->port->is_strict ? WEFT_POLICY_STRICT : WEFT_POLICY_OPEN,
 	};
 	const struct weft_cq_options cq = { .entries_max = 4 * s->part_count + CQ_EXTRA };
@@ -213,6 +237,8 @@ static void session_free(struct weft_iscsi_session *s)
 	pthread_cond_destroy(&s->news);
 	pthread_mutex_destroy(&s->lock);
 	free(s->added);
+	if (s->mark)
+		munmap((void *)(uintptr_t)s->mark, sizeof(*s->mark));
 	free(s);
 }
 
@@ -372,6 +398,7 @@ enum weft_reason session_open(const char *url, const struct weft_iscsi_options *
 	if (!s)
 		return WEFT_R_NO_MEMORY;
 	s->process = getpid();
+	s->mark = mark_make();
 	s->is_discovery = is_discovery;
 	s->wake = s->poll_fd = s->timer_fd = s->ready_fd = -1;
 	s->timer_ns = s->give_up_ns = s->later_ns = UINT64_MAX;
@@ -409,7 +436,7 @@ void weft_iscsi_session_close(struct weft_iscsi_session *s)
 {
 	if (!s)
 		return;
-	if (s->process == getpid()) {
+	if (is_own(s)) {
 		session_discard(s);
 		return;
 	}

@@ -126,6 +126,7 @@ struct weft_iscsi_session {
 	pthread_mutex_t lock; /* guards everything here */
 	pthread_cond_t news;
 	pid_t process;
+	const volatile bool *mark; /* false in the child of a fork; NULL: the pid tells */
 	bool is_discovery;
 
 	/* What it was opened with. */

@@ -14,7 +14,10 @@
 #include "driver/sys/clock.h"
 #include "roles/iscsi_session_inside.h"
 
-enum { BATCH = 64, NS_PER_S = 1000000000 };
+enum {
+	BATCH = 16, /* of a request there are two: it was sent, and is answered */
+	NS_PER_S = 1000000000
+};
 
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 
@@ -248,6 +251,17 @@ void session_take(struct weft_iscsi_session *s, const struct iscsi_received *r)
 
 /* ---- Turns ---------------------------------------------------------------------------------- */
 
+/*
+ * Not to the last answer: the program may ask for more meanwhile, and the target go on. With a loop
+ * of its own, only new ones would tell it of those that are left; and no other thread must sleep
+ * meanwhile, as one of them may be its.
+ */
+static bool is_enough(const struct weft_iscsi_session *s)
+{
+	return !list_is_empty(&s->ended_jobs) && s->poll_fd < 0 && !s->has_sleeper &&
+	       s->waiters == 0 && s->link_reason == WEFT_OK;
+}
+
 static bool completions_take(struct weft_iscsi_session *s)
 {
 	struct weft_completion done[BATCH];
@@ -262,7 +276,7 @@ static bool completions_take(struct weft_iscsi_session *s)
 				s->port->completed(s, &done[i]);
 		}
 		has_any |= count > 0;
-	} while (count == BATCH);
+	} while (count == BATCH && !is_enough(s));
 	return has_any;
 }
 
@@ -336,7 +350,7 @@ void session_turn(struct weft_iscsi_session *s)
 		has_any |= closing_take(s);
 		session_jobs_feed(s);
 		has_any |= s->link == LINK_UP && s->port->work(s);
-	} while (has_any);
+	} while (has_any && !is_enough(s));
 }
 
 /* ---- Sleeping ------------------------------------------------------------------------------- */

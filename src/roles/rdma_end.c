@@ -48,6 +48,7 @@ static struct weft_connect_options tcp_options(const struct rdma_terms *terms)
 		.ird = terms->reads_in,
 		.ord = terms->reads_out,
 		.timeout_ns = terms->timeout_ns,
+		.near = 1,
 	};
 }
 

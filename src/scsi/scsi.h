@@ -103,6 +103,11 @@ struct scsi_task {
 	enum scsi_attribute attribute;
 	struct scsi_data in;  /* where data for the initiator goes: as much as it expects */
 	struct scsi_data out; /* what the initiator sent: all that it announced */
+	/*
+	 * Not NULL: where the data of a read may be instead of in `in`, if its bytes are not NULL
+	 * on completion; the caller ends the loan.
+	 */
+	struct store_loan *loan;
 
 	/* Set by the target on completion. */
 	enum scsi_reason reason;

@@ -36,13 +36,26 @@ static enum scsi_reason tail_copy(struct scsi_unit *u, struct scsi_task *t)
 	return SCSI_OK;
 }
 
+/* All of the data at once, where it is. False: it is to be copied. */
+static bool read_lent(struct scsi_unit *u, struct scsi_task *t)
+{
+	struct store_loan *loan = t->loan;
+
+	if (!loan || t->at > 0 || t->end == 0 || t->end % u->block_bytes != 0)
+		return false;
+	loan->offset = offset_of(u, t);
+	loan->length = t->end;
+	loan->spans = t->in.spans;
+	return store_lend(u->store, loan);
+}
+
 static enum scsi_reason read_next(struct scsi_unit *u, struct scsi_task *t)
 {
 	uint64_t offset, piece, whole = t->end - t->end % u->block_bytes;
 
 	t->at += t->request.length;
 	offset = offset_of(u, t);
-	if (t->at == t->end) {
+	if (t->at == t->end || read_lent(u, t)) {
 		t->in_length = t->end;
 		return SCSI_OK;
 	}

@@ -4,15 +4,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
+
 struct mem_store {
 	struct store store;
 	uint8_t *bytes;
 	struct list done;
+	struct list loans;
 };
 
 static struct mem_store *mem_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct mem_store, store);
+}
+
+static void mem_lend(struct store *s, struct store_loan *loan)
+{
+	struct mem_store *m = mem_of(s);
+
+	loan->bytes = m->bytes + loan->offset;
+	list_add_tail(&m->loans, &loan->link);
+}
+
+/* Bytes of the range are about to change: loans of any of them get copies. */
+static void take_back(struct mem_store *m, uint64_t offset, uint64_t length)
+{
+	struct list *next;
+
+	for (struct list *l = m->loans.next; l != &m->loans; l = next) {
+		struct store_loan *loan = CONTAINER_OF(l, struct store_loan, link);
+		const uint8_t *from = loan->bytes;
+
+		next = l->next;
+		if (loan->offset >= offset + length || offset >= loan->offset + loan->length)
+			continue;
+		for (uint64_t i = 0, left = loan->length; left > 0; i++) {
+			uint64_t n = least(loan->spans[i].length, left);
+
+			memcpy(loan->spans[i].bytes, from, n);
+			from += n;
+			left -= n;
+		}
+		store_loan_end(loan);
+	}
 }
 
 static void mem_submit(struct store *s, struct store_request *r, uint64_t now_ns)
@@ -21,6 +55,8 @@ static void mem_submit(struct store *s, struct store_request *r, uint64_t now_ns
 	uint8_t *at = m->bytes + r->offset;
 
 	(void)now_ns;
+	if (r->op != STORE_READ && !list_is_empty(&m->loans))
+		take_back(m, r->offset, r->length);
 	for (uint32_t i = 0; i < r->span_count; i++) {
 		const struct span *span = &r->spans[i];
 
@@ -67,6 +103,7 @@ static const struct store_calls mem_calls = {
 	.due = store_never_due,
 	.expire = store_nothing_expires,
 	.memory = mem_memory,
+	.lend = mem_lend,
 	.event = store_no_event,
 	.destroy = mem_destroy,
 };
@@ -92,6 +129,7 @@ enum weft_reason mem_store_create(const struct mem_store_config *c, struct store
 	*m = (struct mem_store){ .store = { .calls = &mem_calls, .shape = shape },
 				 .bytes = c->bytes };
 	list_init(&m->done);
+	list_init(&m->loans);
 	*out = &m->store;
 	return WEFT_OK;
 }

@@ -127,6 +127,23 @@ struct span store_memory(struct store *s, uint64_t offset, uint64_t length)
 	return s->calls->memory(s, offset, length);
 }
 
+bool store_lend(struct store *s, struct store_loan *loan)
+{
+	if (!s->calls->lend)
+		return false;
+	CHECK(loan->offset <= s->shape.size_bytes &&
+	      loan->length <= s->shape.size_bytes - loan->offset);
+	s->calls->lend(s, loan);
+	return true;
+}
+
+void store_loan_end(struct store_loan *loan)
+{
+	if (loan->bytes)
+		list_remove(&loan->link);
+	loan->bytes = NULL;
+}
+
 bool store_event(struct store *s, struct store_event *event)
 {
 	return s->calls->event(s, event);

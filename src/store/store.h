@@ -94,6 +94,19 @@ struct store_event {
 	uint64_t offset, length;
 };
 
+/*
+ * A read whose data stays where it is in a device that is memory, until the device is about to
+ * change any of it.
+ */
+struct store_loan {
+	/* Set by the caller, constant as long as the loan lasts. */
+	uint64_t offset, length;
+	const struct span *spans; /* memory for `length` bytes */
+
+	uint8_t *bytes;	  /* where they are, to be read only; NULL: they were copied to spans */
+	struct list link; /* of the device; of itself: it has ended */
+};
+
 struct store;
 
 /* The operations of a kind of device. Only the functions below call them, after their checks. */
@@ -103,6 +116,7 @@ struct store_calls {
 	uint64_t (*due)(const struct store *s);
 	void (*expire)(struct store *s, uint64_t now_ns);
 	struct span (*memory)(struct store *s, uint64_t offset, uint64_t length);
+	void (*lend)(struct store *s, struct store_loan *loan); /* NULL: it does not */
 	bool (*event)(struct store *s, struct store_event *event);
 	bool (*settle)(struct store *s,
 		       uint64_t now_ns); /* NULL: the device starts no requests itself */
@@ -147,6 +161,14 @@ void store_expire(struct store *s, uint64_t now_ns);
  * at once, and as durable as the device can make it.
  */
 struct span store_memory(struct store *s, uint64_t offset, uint64_t length);
+
+/*
+ * Reads a range within the device at once, without a copy. False: this device does not lend, and
+ * the loan has not changed. The loan lasts until store_loan_end(), which does no harm to one that
+ * has ended, or is all zeroes. Writes through store_memory() take no loan back.
+ */
+bool store_lend(struct store *s, struct store_loan *loan);
+void store_loan_end(struct store_loan *loan);
 
 /* Takes the next event; false: there is none. */
 bool store_event(struct store *s, struct store_event *event);

@@ -16,14 +16,30 @@ static int failed(int fd)
 	return -error;
 }
 
+static bool find_user(int fd, uid_t *uid)
+{
+	struct ucred who;
+	socklen_t length = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
+		return false;
+	*uid = who.uid;
+	return true;
+}
+
 /* Any process can bind a name, and connect to one. */
 bool unix_is_trusted(int fd)
 {
-	struct ucred who = { .uid = (uid_t)-1 };
-	socklen_t length = sizeof(who);
+	uid_t uid;
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 &&
-	       unix_user_is_trusted(who.uid);
+	return find_user(fd, &uid) && unix_user_is_trusted(uid);
+}
+
+bool unix_trusts_us(int fd)
+{
+	uid_t uid;
+
+	return geteuid() == 0 || (find_user(fd, &uid) && uid == geteuid());
 }
 
 static int unix_socket(void)

@@ -19,6 +19,9 @@ int unix_connect(const struct unix_name *name);
 /* Whether the process at the other end belongs to this user or to root. */
 bool unix_is_trusted(int fd);
 
+/* Whether that process takes this one for trusted: root trusts no other user. */
+bool unix_trusts_us(int fd);
+
 /*
  * Connects to a resource by any of its names but a hidden one. -ECONNREFUSED: it does not exist;
  * -EACCES: the same, and another user has some of its names.

@@ -191,7 +191,8 @@ void link_near_take(struct link *link)
 		return;
 	name = name_of(&link->remote, &link->local);
 	n->socket = unix_connect(&name);
-	if (n->socket < 0 || !rings_send(n, bytes)) {
+	/* Else the initiator would stay with TCP, and not say so. */
+	if (n->socket < 0 || !unix_trusts_us(n->socket) || !rings_send(n, bytes)) {
 		near_destroy(n);
 		return;
 	}

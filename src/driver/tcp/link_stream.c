@@ -6,10 +6,7 @@
 
 #include "base/least.h"
 
-enum {
-	ROUNDS_IN = 32, /* of receiving, before it is another link's turn */
-	ROUNDS_OUT = 4	/* of sending: 256 KiB each at most */
-};
+enum { ROUNDS_OUT = 4 /* of sending: 256 KiB each at most */ };
 
 void link_stream_lost(struct link *link)
 {
@@ -23,7 +20,7 @@ bool link_stream_input(struct link *link)
 	struct span_list l;
 	bool has_moved = false;
 
-	for (int round = 0; round < ROUNDS_IN; round++) {
+	for (int round = 0; round < link->core->rounds_in; round++) {
 		size_t n;
 
 		link->core->want(link, &l);

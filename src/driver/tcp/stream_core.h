@@ -24,6 +24,9 @@ struct stream_core {
 	/* Whether MPA connects the ends (link_setup.c) before there is a stream. */
 	bool has_setup;
 
+	/* Receives in a row, before it is the program's or another link's turn. */
+	int rounds_in;
+
 	/* Makes the stream, of the link's queue pair. */
 	enum weft_reason (*begin)(struct link *link);
 

@@ -134,7 +134,14 @@ static void destroy(struct link *link)
 	iscsi_offload_destroy(link->stream);
 }
 
+/*
+ * A program that takes a few answers, and asks for more, keeps the target busy while it takes the
+ * next; after all answers at once the target would have nothing to do.
+ */
+enum { ROUNDS_IN = 8 };
+
 const struct stream_core stream_iscsi = {
+	.rounds_in = ROUNDS_IN,
 	.begin = begin,
 	.attend = attend,
 	.last = last,

@@ -171,7 +171,10 @@ static void destroy(struct link *link)
 	iwarp_destroy(link->stream);
 }
 
+enum { ROUNDS_IN = 32 };
+
 const struct stream_core stream_iwarp = {
+	.rounds_in = ROUNDS_IN,
 	.has_setup = true,
 	.begin = begin,
 	.attend = attend,

@@ -327,6 +327,7 @@ bool iscsi_config_read(const char *text, size_t length, struct iscsi_config **co
 	c->login_ns = 15 * second_ns;
 	c->alive_ns = 30 * second_ns;
 	c->end_ns = 3000 * ms_ns;
+	c->spin_ns = ms_ns / 20;
 	if (!config_lines_read(&r, c->text, length) || !finish(&r)) {
 		free(c);
 		return false;

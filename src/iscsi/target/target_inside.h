@@ -110,6 +110,7 @@ struct target_task {
 	/* Not cleared when the slot is used again. */
 	uint32_t span_count;
 	struct span spans[TASK_SPANS];
+	struct store_loan loan; /* of its data, which is then there instead */
 	struct scsi_task scsi;
 };
 

@@ -18,6 +18,12 @@ struct iscsi_view;
 struct target_task;
 
 struct target_mover {
+	/*
+	 * It sends data from where target_task_spans() says at that moment, so the data may stay
+	 * in the device until then.
+	 */
+	bool takes_loans;
+
 	/* Whether a control PDU with so much data can be sent now. */
 	bool (*can_send)(const struct iscsi_connection *c, uint32_t data_bytes);
 

@@ -56,6 +56,7 @@ void target_task_free(struct target_task *t)
 		at = &(*at)->next_by_itt;
 	*at = t->next_by_itt;
 	target_task_told(t);
+	store_loan_end(&t->loan);
 	if (t->span_count > 0) {
 		pool_give(node->pool, t->spans, t->span_count);
 		s->memory_bytes -= t->room;
@@ -105,6 +106,11 @@ uint32_t target_task_spans(const struct target_task *t, uint64_t at, struct mem_
 {
 	uint32_t n = 0;
 
+	if (t->loan.bytes) {
+		spans[0] = (struct mem_span){ .bytes = t->loan.bytes + at,
+					      .length = t->loan.length - at };
+		return 1;
+	}
 	for (uint32_t i = 0; i < t->span_count && n < max; i++) {
 		const struct span *s = &t->spans[i];
 
@@ -221,6 +227,7 @@ static void submit(struct target_task *t)
 
 	t->scsi.in = t->is_read ? data : (struct scsi_data){ .spans = NULL };
 	t->scsi.out = t->is_write ? data : (struct scsi_data){ .spans = NULL };
+	t->scsi.loan = s->connection && s->connection->mover->takes_loans ? &t->loan : NULL;
 	leave_queue(t, TASK_RUNNING);
 	t->is_submitted = true;
 	scsi_submit(target_session_scsi(s), &t->scsi, s->node->now_ns);

@@ -244,6 +244,7 @@ static void tcp_terminate(struct iscsi_connection *c)
 }
 
 static const struct target_mover tcp_mover = {
+	.takes_loans = true,
 	.can_send = tcp_can_send,
 	.send_control = tcp_send_control,
 	.put_data = tcp_out,

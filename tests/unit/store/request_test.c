@@ -222,6 +222,75 @@ TEST(test_store_memory_reads_writes_zeroes)
 	store_destroy(s);
 }
 
+static struct store_request change(enum store_op op, uint64_t offset, uint64_t length)
+{
+	static uint8_t ones[1024];
+	static struct span span;
+	struct store_request r = { .op = op, .offset = offset, .length = length };
+
+	memset(ones, 1, sizeof(ones));
+	span = (struct span){ ones, (size_t)length };
+	r.spans = &span;
+	r.span_count = op == STORE_WRITE;
+	return r;
+}
+
+TEST(test_store_what_was_lent_stays_as_it_was_read)
+{
+	static const enum store_op changes[] = { STORE_WRITE, STORE_WRITE_ZEROES, STORE_DISCARD };
+	struct mem_store_config c = { memory, sizeof(memory), 512, false };
+	struct store *s;
+
+	REQUIRE(mem_store_create(&c, &s) == WEFT_OK);
+	for (int i = 0; i < 3; i++) {
+		uint8_t first[1000], second[24], was[1024];
+		const struct span to[] = { { first, sizeof(first) }, { second, sizeof(second) } };
+		struct store_loan loan = { .offset = 1024, .length = 1024, .spans = to };
+		/* Beside it on both sides, then over its last block. */
+		static const uint64_t at[] = { 512, 2048, 1536 };
+		struct store_request r;
+
+		memset(memory, 7 + i, sizeof(memory));
+		memcpy(was, memory + 1024, sizeof(was));
+		REQUIRE(store_lend(s, &loan));
+		EXPECT(loan.bytes == memory + 1024);
+		for (int k = 0; k < 3; k++) {
+			EXPECT(loan.bytes == memory + 1024);
+			r = change(changes[i], at[k], k == 2 ? 1024 : 512);
+			REQUIRE(store_submit(s, &r, 0) == WEFT_OK);
+			REQUIRE(store_next_done(s, 0) == &r);
+		}
+		EXPECT(!loan.bytes);
+		EXPECT_MEM(first, was, sizeof(first));
+		EXPECT_MEM(second, was + sizeof(first), sizeof(second));
+		store_loan_end(&loan);
+		/* Of a loan that has ended nothing is copied. */
+		REQUIRE(store_lend(s, &loan));
+		store_loan_end(&loan);
+		memset(first, 0, sizeof(first));
+		r = change(changes[i], 1024, 512);
+		REQUIRE(store_submit(s, &r, 0) == WEFT_OK);
+		REQUIRE(store_next_done(s, 0) == &r);
+		EXPECT_EQ(first[0], 0);
+	}
+	store_destroy(s);
+}
+
+TEST(test_store_a_device_above_memory_does_not_lend)
+{
+	struct mem_store_config c = { memory, sizeof(memory), 512, false };
+	struct store_loan loan = { .length = 512 };
+	struct store *s, *above;
+
+	REQUIRE(mem_store_create(&c, &s) == WEFT_OK);
+	REQUIRE(delay_store_create(s, 1, &above) == WEFT_OK);
+	EXPECT(!store_lend(above, &loan));
+	EXPECT(!loan.bytes);
+	store_loan_end(&loan);
+	store_destroy(above);
+	store_destroy(s);
+}
+
 TEST(test_store_memory_says_where_it_lies)
 {
 	struct mem_store_config c = { memory, sizeof(memory), 4096, true };

@@ -84,7 +84,7 @@ TEST(test_config_defaults_are_for_this_host)
 	EXPECT(c->sessions_max == 64 && c->commands_max == 128);
 	EXPECT_EQ(c->memory_bytes, 64 << 20);
 	EXPECT(c->login_ns == 15000000000 && c->alive_ns == 30000000000 && c->end_ns == 3000000000);
-	EXPECT_EQ(c->spin_ns, 0);
+	EXPECT_EQ(c->spin_ns, 50000);
 	iscsi_config_destroy(c);
 }
 

@@ -125,6 +125,36 @@ TEST(test_a_small_read_does_not_wait_for_all_of_a_large_one)
 	rig_stop(&r);
 }
 
+/* The data stays in the device until it is sent, and no write changes what was read. */
+TEST(test_a_read_that_waits_to_be_sent_is_not_changed_by_a_later_write)
+{
+	static const char *const keys[] = { "MaxRecvDataSegmentLength=2000 ",
+					    "MaxRecvDataSegmentLength=2000 DataDigest=CRC32C " };
+	static uint8_t before[16 * RIG_BLOCK];
+
+	for (int i = 0; i < 2; i++) {
+		struct client *reader = start(keys[i]), *writer = client_login(&r, "");
+		struct iscsi_pdu p = client_read(reader, 4, 16), w, d;
+
+		client_ready(&r, writer);
+		pattern_make(3);
+		memcpy(before, r.disk[0] + 4 * RIG_BLOCK, sizeof(before));
+		reader->is_stalled = true;
+		client_send(&r, reader, &p, NULL);
+		w = client_write(writer, 11, 2);
+		w.data_bytes = 2 * RIG_BLOCK;
+		client_send(&r, writer, &w, pattern);
+		(void)client_status(writer, &w, SCSI_GOOD);
+		EXPECT_MEM(r.disk[0] + 11 * RIG_BLOCK, pattern, 2 * RIG_BLOCK);
+		client_resume(&r, reader);
+		for (uint32_t at = 0; at < sizeof(before); at += d.data_bytes) {
+			d = client_expect(reader, ISCSI_DATA_IN);
+			EXPECT_MEM(client_data(), before + at, d.data_bytes);
+		}
+		rig_stop(&r);
+	}
+}
+
 /* ---- Writes --------------------------------------------------------------------------------- */
 
 TEST(test_rfc7143_13_11_write_with_immediate_data)
