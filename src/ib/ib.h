@@ -135,6 +135,20 @@ static inline uint8_t ib_path_hop_limit(const struct ib_path *path)
 /* False: there is none, or the next one goes elsewhere (ib_port_near_next()). */
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
 
+/* Room for packets of one length, in outs[].room, whose other fields are as ib_port_send() asks. */
+struct ib_more {
+	struct ib_out *outs;
+	uint32_t most;
+	size_t each; /* the length */
+};
+
+/*
+ * Several packets at less cost. They are those that as many calls of ib_port_send() would give, and
+ * all are middle packets of one Send or Write of RC that go by the network. How many; 0: call
+ * ib_port_send(), which may have one.
+ */
+uint32_t ib_port_send_more(struct ib_port *port, uint64_t now_ns, const struct ib_more *more);
+
 /* The near_number of the next packet; 0 also if there is none. Or IB_NEAR_UNKNOWN. */
 uint32_t ib_port_near_next(const struct ib_port *port);
 
