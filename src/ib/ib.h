@@ -7,6 +7,7 @@
  *
  *	ib_port_recv()   a UDP payload has arrived, with its addresses
  *	ib_port_send()   the next packet to send, as a gather list; false: nothing now
+ *	ib_port_send_more()   several, where they are alike
  *	ib_port_due(), ib_port_expire()   the next deadline
  *	ib_port_event()  events for the owner: pulled, never called back
  *
@@ -100,9 +101,10 @@ enum {
 
 /*
  * A packet to send: spans of its own bytes and of registered memory. The spans are valid until the
- * next call of any function but ib_port_send(), so several packets may be gathered, each in its own
- * struct. Packets of one length and path can be sent by one call of a socket (GSO). An owner that
- * needs a packet contiguous, or as a snapshot, supplies `room`: the packet is copied there.
+ * next call of any function but ib_port_send() and ib_port_send_more(), so several packets may be
+ * gathered, each in its own struct. Packets of one length and path can be sent by one call of a
+ * socket (GSO). An owner that needs a packet contiguous, or as a snapshot, supplies `room`: the
+ * packet is copied there.
  */
 struct ib_out {
 	/* In: for the packet, IBA_PACKET_MAX bytes, or for a run and its headers. NULL: a list. */
@@ -182,7 +184,7 @@ void ib_port_set_near_icrc(struct ib_port *port, bool has_icrc);
 
 /*
  * The packets from ib_port_send() have been sent: unpins their memory (SEND-06). Every call but
- * ib_port_send() implies it.
+ * ib_port_send() and ib_port_send_more() implies it.
  */
 void ib_port_sent(struct ib_port *port, uint64_t now_ns);
 
