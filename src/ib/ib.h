@@ -7,6 +7,7 @@
  *
  *	ib_port_recv()   a UDP payload has arrived, with its addresses
  *	ib_port_send()   the next packet to send, as a gather list; false: nothing now
+ *	ib_port_send_more()   several, where they are alike
  *	ib_port_due(), ib_port_expire()   the next deadline
  *	ib_port_event()  events for the owner: pulled, never called back
  *
@@ -100,9 +101,10 @@ enum {
 
 /*
  * A packet to send: spans of its own bytes and of registered memory. The spans are valid until the
- * next call of any function but ib_port_send(), so several packets may be gathered, each in its own
- * struct. Packets of one length and path can be sent by one call of a socket (GSO). An owner that
- * needs a packet contiguous, or as a snapshot, supplies `room`: the packet is copied there.
+ * next call of any function but ib_port_send() and ib_port_send_more(), so several packets may be
+ * gathered, each in its own struct. Packets of one length and path can be sent by one call of a
+ * socket (GSO). An owner that needs a packet contiguous, or as a snapshot, supplies `room`: the
+ * packet is copied there.
  */
 struct ib_out {
 	/* In: for the packet, IBA_PACKET_MAX bytes, or for a run and its headers. NULL: a list. */
@@ -134,6 +136,20 @@ static inline uint8_t ib_path_hop_limit(const struct ib_path *path)
 
 /* False: there is none, or the next one goes elsewhere (ib_port_near_next()). */
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
+
+/* Room for packets of one length, in outs[].room, whose other fields are as ib_port_send() asks. */
+struct ib_more {
+	struct ib_out *outs;
+	uint32_t most;
+	size_t each; /* the length */
+};
+
+/*
+ * Several packets at less cost. They are those that as many calls of ib_port_send() would give, and
+ * all are middle packets of one Send or Write of RC that go by the network. How many; 0: call
+ * ib_port_send(), which may have one.
+ */
+uint32_t ib_port_send_more(struct ib_port *port, uint64_t now_ns, const struct ib_more *more);
 
 /* The near_number of the next packet; 0 also if there is none. Or IB_NEAR_UNKNOWN. */
 uint32_t ib_port_near_next(const struct ib_port *port);
@@ -168,7 +184,7 @@ void ib_port_set_near_icrc(struct ib_port *port, bool has_icrc);
 
 /*
  * The packets from ib_port_send() have been sent: unpins their memory (SEND-06). Every call but
- * ib_port_send() implies it.
+ * ib_port_send() and ib_port_send_more() implies it.
  */
 void ib_port_sent(struct ib_port *port, uint64_t now_ns);
 

@@ -304,9 +304,8 @@ static void add_pieces(struct ib_port *port, const struct load *load, uint8_t pa
 	CHECK(span_list_add(&out->spans, end, iba_trailer_encode(crc, pad, end)));
 }
 
-/* The CRC register behind the headers. */
-static uint32_t icrc_begin(const struct ib_path *path, uint16_t ipv4_id, uint32_t packet_bytes,
-			   const uint8_t *headers, uint32_t header_bytes)
+/* The CRC register ahead of the headers. */
+static uint32_t icrc_begin(const struct ib_path *path, uint16_t ipv4_id, uint32_t packet_bytes)
 {
 	const struct iba_icrc_ip ip = {
 		.is_ipv6 = path->is_ipv6,
@@ -316,7 +315,7 @@ static uint32_t icrc_begin(const struct ib_path *path, uint16_t ipv4_id, uint32_
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
 
-	return iba_icrc_add_packet(iba_icrc_begin(&ip, packet_bytes), headers, header_bytes);
+	return iba_icrc_begin(&ip, packet_bytes);
 }
 
 /*
@@ -338,18 +337,20 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	out->is_last = false;
 	at = iba_encode(p, own);
 	if (out->has_icrc)
-		crc = icrc_begin(path, out->ipv4_id, iba_packet_bytes(p->opcode, bytes), own, at);
+		crc = icrc_begin(path, out->ipv4_id, iba_packet_bytes(p->opcode, bytes));
 	out->spans.count = 1;
 	out->spans.spans[0].bytes = own;
 	port->counts.payload_out += bytes;
 	if (bytes > 0 && (!load->is_copied || load->is_bounced)) {
 		out->spans.spans[0].length = out->spans.length = at;
+		if (out->has_icrc)
+			crc = iba_icrc_add_packet(crc, own, at);
 		add_pieces(port, load, p->pad, crc, out);
 		return;
 	}
-	if (out->has_icrc && bytes > 0)
-		crc = crc32_add(crc, own + at, bytes);
 	at += bytes;
+	if (out->has_icrc)
+		crc = iba_icrc_add_whole(crc, own, at);
 	at += iba_trailer_encode(crc, p->pad, own + at);
 	out->spans.spans[0].length = out->spans.length = at;
 }

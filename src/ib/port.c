@@ -473,6 +473,36 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 	return false;
 }
 
+uint32_t ib_port_send_more(struct ib_port *port, uint64_t now_ns, const struct ib_more *more)
+{
+	struct ib_more part = *more;
+	struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
+	bool is_alone = port->ready.next == port->ready.prev;
+	struct qp_tally *tally;
+	uint32_t n;
+
+	if (port->mads_out.count > 0 || list_is_empty(&port->ready) ||
+	    port->cut_after != UINT64_MAX || c->service != WEFT_RC || c->pace.is_notice_due ||
+	    c->path.near_number != 0)
+		return 0;
+	if (!is_alone && part.most > BURST - port->burst)
+		part.most = BURST - port->burst;
+	n = rc_more(c, now_ns, &part);
+	tally = tally_of(port, c->qp);
+	for (uint32_t i = 0; i < n; i++)
+		pace_sent(&c->pace, now_ns, more->each);
+	tally->bytes_out += n * more->each;
+	port->counts.packets_out += n;
+	tally->packets_out += n;
+	port->burst += n;
+	if (port->burst >= BURST) {
+		port->burst %= BURST;
+		list_remove(&c->ready_link);
+		list_add_tail(&port->ready, &c->ready_link);
+	}
+	return n;
+}
+
 /* The connection that sends the next packet; NULL: it is of none. */
 static const struct ib_conn *next_conn(const struct ib_port *port)
 {

@@ -14,5 +14,8 @@ enum {
 enum weft_reason rc_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
 bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 
+/* As many calls of rc_next() would: see ib_port_send_more(). */
+uint32_t rc_more(struct ib_conn *c, uint64_t now_ns, const struct ib_more *more);
+
 /* Whether rc_next() would have nothing, whatever the time and the window. */
 bool rc_is_silent(const struct ib_conn *c);

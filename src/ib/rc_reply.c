@@ -347,3 +347,11 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	/* The answer waits for a page; requests need not. */
 	return is_open && rc_req_can_send(c) && rc_req_next(c, now_ns, out);
 }
+
+uint32_t rc_more(struct ib_conn *c, uint64_t now_ns, const struct ib_more *more)
+{
+	if (!c->qp || c->turn != TURN_REPLY || !pace_is_open(&c->pace, now_ns) ||
+	    pace_gap_ns(&c->pace, c->path.mtu_bytes) > 0 || rc_reply_is_due(c, true))
+		return 0;
+	return rc_req_more(c, now_ns, more);
+}

@@ -584,6 +584,61 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	return true;
 }
 
+/* How many middle packets of the same message go before one that asks for an acknowledgement. */
+static uint32_t count_more(const struct ib_conn *c, uint64_t now_ns, uint32_t most)
+{
+	const struct requester *q = &c->req;
+	const struct sent *s = rc_req_at(q, q->at);
+	uint32_t i = iba_psn_distance(s->psn, q->psn_send);
+	uint32_t out = iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns;
+	uint32_t unasked = q->unasked + 1;
+
+	/* What goes again, or comes first, is for rc_req_next(). */
+	if (q->psn_send != q->psn_sent || q->psn_send == q->psn_una || i == 0 || q->is_absent ||
+	    q->is_probe_due || q->is_filling || q->rnr == RNR_ASK_DUE || rc_holes_due(q) ||
+	    !can_go_on(c) || is_slow(c, now_ns))
+		return 0;
+	if (i + 1 >= s->count || out + 1 >= c->window || unasked >= c->ack_every)
+		return 0;
+	most = most < s->count - 1 - i ? most : s->count - 1 - i;
+	most = most < c->window - 1 - out ? most : c->window - 1 - out;
+	return most < c->ack_every - unasked ? most : c->ack_every - unasked;
+}
+
+uint32_t rc_req_more(struct ib_conn *c, uint64_t now_ns, const struct ib_more *more)
+{
+	struct requester *q = &c->req;
+	const struct sent *s = rc_req_at(q, q->at);
+	struct iba_packet p = { .psn = q->psn_send };
+	const struct send_wqe *wqe;
+	uint32_t i, n, most;
+	struct load load;
+
+	if (q->at == q->count || c->is_ee)
+		return 0;
+	wqe = rc_req_wqe(c, s);
+	if (!wqe || wqe_is_read(wqe) || request_is_inline(wqe))
+		return 0;
+	most = count_more(c, now_ns, more->most);
+	i = iba_psn_distance(s->psn, q->psn_send);
+	request_packet(c, wqe, i, &p);
+	if (iba_packet_bytes(p.opcode, c->path.mtu_bytes) != more->each)
+		return 0;
+	for (n = 0; n < most; n++) {
+		load_init_in(&load, &more->outs[n], p.opcode);
+		if (!payload_known(c, s, i + n, c->path.mtu_bytes, &load))
+			break;
+		packet_make(c, &p, &load, &more->outs[n]);
+		p.psn = iba_psn_add(p.psn, 1);
+	}
+	if (n == 0)
+		return 0;
+	step(c, s, false, n);
+	q->unasked += n;
+	rc_retry_sent(c, now_ns);
+	return n;
+}
+
 bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
 	struct hole *hole = c->req.count > 0 ? rc_holes_due(&c->req) : NULL;

@@ -115,6 +115,9 @@ bool rc_req_can_send(const struct ib_conn *c);
 /* The next packet, if rc_req_can_send(). False: there is none after all. */
 bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 
+/* Part of rc_more(). */
+uint32_t rc_req_more(struct ib_conn *c, uint64_t now_ns, const struct ib_more *more);
+
 /* Whether the next request consumes a receive of the peer. */
 bool rc_req_needs_receive(const struct ib_conn *c);
 

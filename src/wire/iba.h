@@ -238,6 +238,13 @@ static inline bool iba_is_end(const uint8_t *bytes, size_t length)
 	       (iba_form(bytes[0])->traits & (IBA_FIRST | IBA_LAST)) == IBA_LAST;
 }
 
+/* Whether it is neither the first nor the last packet of a request. */
+static inline bool iba_is_middle(const uint8_t *bytes, size_t length)
+{
+	return length >= IBA_BTH_BYTES &&
+	       (iba_form(bytes[0])->traits & (IBA_REQUEST | IBA_FIRST | IBA_LAST)) == IBA_REQUEST;
+}
+
 /* Whether it is a request, neither a response nor a CNP. */
 static inline bool iba_is_request(const uint8_t *bytes, size_t length)
 {

@@ -72,6 +72,18 @@ uint32_t iba_icrc_add_packet(uint32_t crc, const uint8_t *bytes, size_t length)
 				    : crc;
 }
 
+uint32_t iba_icrc_add_whole(uint32_t crc, uint8_t *bytes, size_t length)
+{
+	uint8_t was;
+
+	CHECK(length >= IBA_BTH_BYTES);
+	was = bytes[BTH_MASKED_AT];
+	bytes[BTH_MASKED_AT] = MASKED;
+	crc = crc32_add(crc, bytes, length);
+	bytes[BTH_MASKED_AT] = was;
+	return crc;
+}
+
 /* The least significant byte goes first. */
 uint32_t iba_trailer_encode(uint32_t crc, uint8_t pad, uint8_t bytes[IBA_TRAILER_MAX])
 {

@@ -183,6 +183,24 @@ static void take_out(struct ib_bed *b, const struct ib_out *out)
 	to->p.payload = to->payload;
 }
 
+/* What may go together behind a middle packet. */
+static void take_more(struct ib_bed *b, size_t each)
+{
+	enum { MORE_MAX = 3 };
+	struct ib_out outs[MORE_MAX];
+	uint8_t rooms[MORE_MAX][IBA_PACKET_MAX];
+	uint32_t count;
+
+	for (uint32_t i = 0; i < MORE_MAX; i++)
+		outs[i] = (struct ib_out){ .room = rooms[i], .ipv4_id = IPV4_ID };
+	count = ib_port_send_more(
+		b->port, b->now_ns,
+		&(struct ib_more){ .outs = outs, .most = MORE_MAX, .each = each });
+	for (uint32_t i = 0; i < count; i++)
+		take_out(b, &outs[i]);
+	b->taken_together += count;
+}
+
 void bed_run(struct ib_bed *b)
 {
 	struct ib_out out = { .ipv4_id = IPV4_ID, .near_number = b->config.path.near_number };
@@ -198,6 +216,9 @@ void bed_run(struct ib_bed *b)
 		has_moved = !b->is_held && ib_port_send(b->port, b->now_ns, &out);
 		if (has_moved)
 			take_out(b, &out);
+		if (has_moved && !b->is_one_by_one &&
+		    iba_is_middle(out.spans.spans[0].bytes, out.spans.length))
+			take_more(b, out.spans.length);
 		has_moved |= !list_is_empty(&b->adapter.ready);
 	}
 }

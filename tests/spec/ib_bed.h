@@ -45,7 +45,9 @@ struct ib_bed {
 	bool is_held;  /* nothing is taken from the port */
 	bool is_batch; /* packets come together: nothing else happens before bed_run() */
 	struct weft_completion completion; /* the latest of bed_completed() */
-	uint32_t run_bytes; /* payload of a run, IBA_PAYLOAD_MAX at most; 0: no runs go out */
+	bool is_one_by_one;	 /* packets of a message never go together (ib_port_send_more()) */
+	uint32_t taken_together; /* such packets */
+	uint32_t run_bytes;	 /* payload of a run, IBA_PAYLOAD_MAX at most; 0: no runs go out */
 	/* Of on-demand regions: how often the port asked, and how much at once and in all. */
 	uint32_t asked;
 	uint64_t asked_bytes, asked_most;

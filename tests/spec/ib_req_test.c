@@ -539,3 +539,108 @@ TEST(test_qp_07c_a_packet_of_very_many_pieces)
 	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, tag));
 	bed_close(b);
 }
+
+/* ---- Packets that are made together --------------------------------------------------------- */
+
+enum { TOGETHER_BYTES = 20 * 1024, TOGETHER_COUNT = TOGETHER_BYTES / MTU };
+
+/* All packets that went out; bytes, and packets that went again, as the queue pair counts them. */
+struct sent_all {
+	struct bed_packet packets[BED_OUT_MAX];
+	uint32_t count;
+	uint64_t bytes, resent;
+};
+
+/* Two requests with a window, a lost packet, and few credits. */
+static void send_two(bool is_one_by_one, enum weft_opcode opcode, struct sent_all *all)
+{
+	struct ib_config config = bed_config();
+	uint32_t last = 0;
+	struct ib_bed *b;
+
+	config.window_packets = 24;
+	config.ack_every = 7;
+	b = bed_open(&config, WEFT_RC);
+	b->is_one_by_one = is_one_by_one;
+	bed_post(b, request(opcode, 1), 3, TOGETHER_BYTES);
+	bed_post(b, request(opcode, 2), 500, TOGETHER_BYTES - 1);
+	for (uint32_t i = 0; last != psn(2 * TOGETHER_COUNT - 1); i++) {
+		REQUIRE(i < 100);
+		while (b->out_count > 0) {
+			REQUIRE(all->count < BED_OUT_MAX);
+			all->packets[all->count] = *bed_next(b);
+			last = all->packets[all->count++].p.psn;
+		}
+		if (i == 2)
+			MUST(bed_put(b,
+				     peer_ack(iba_syndrome_nak(IBA_NAK_SEQUENCE),
+					      iba_psn_add(last, IBA_PSN_MASK - 4), 0),
+				     NULL, 0));
+		else if (last != psn(2 * TOGETHER_COUNT - 1))
+			MUST(bed_put(b, peer_ack(iba_syndrome_ack(0), last, i > 5), NULL, 0));
+		b->now_ns += 1000;
+	}
+	EXPECT_EQ(b->taken_together > 0, !is_one_by_one);
+	EXPECT_EQ(ib_port_counts(b->port)->packets_out, all->count);
+	EXPECT_EQ(b->qp->tally.packets_out, all->count);
+	all->bytes = b->qp->tally.bytes_out;
+	all->resent = b->qp->tally.resent;
+	MUST(ack(b, 2 * TOGETHER_COUNT - 1));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+/* RC-02: each is the packet that it would be alone, acknowledgements are asked for as often. */
+TEST(test_rc_02_packets_made_together_are_those_made_one_by_one)
+{
+	static struct sent_all alone, together;
+	static const enum weft_opcode opcodes[] = { WEFT_OP_WRITE, WEFT_OP_SEND };
+
+	for (uint32_t k = 0; k < 2; k++) {
+		alone.count = together.count = 0;
+		send_two(true, opcodes[k], &alone);
+		send_two(false, opcodes[k], &together);
+		EXPECT(alone.count > 2 * TOGETHER_COUNT); /* some went again */
+		REQUIRE(together.count == alone.count);
+		EXPECT_EQ(together.bytes, alone.bytes);
+		EXPECT_EQ(together.resent, alone.resent);
+		for (uint32_t i = 0; i < alone.count; i++) {
+			const struct iba_packet *p = &alone.packets[i].p;
+			const struct iba_packet *q = &together.packets[i].p;
+
+			EXPECT_EQ(q->opcode, p->opcode);
+			EXPECT_EQ(q->psn, p->psn);
+			EXPECT_EQ(q->is_ack_requested, p->is_ack_requested);
+			EXPECT_EQ(together.packets[i].ecn, alone.packets[i].ecn);
+			EXPECT_EQ(q->payload_bytes, p->payload_bytes);
+			EXPECT_MEM(together.packets[i].payload, alone.packets[i].payload,
+				   p->payload_bytes);
+		}
+	}
+}
+
+/* Each has the room it was given: none of another length goes there. */
+TEST(test_rc_02_packets_of_another_length_are_not_made_together)
+{
+	static uint8_t rooms[2][IBA_PACKET_MAX];
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_out outs[2] = { { .room = rooms[0], .ipv4_id = IPV4_ID },
+				  { .room = rooms[1], .ipv4_id = IPV4_ID } };
+	struct ib_more more = { .outs = outs, .most = 2, .each = MTU + 16 };
+
+	b->is_held = true;
+	EXPECT_EQ(ib_port_send_more(b->port, b->now_ns, &more), 0);
+	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 16 * MTU);
+	EXPECT_EQ(ib_port_send_more(b->port, b->now_ns, &more), 0); /* the first is no middle one */
+	REQUIRE(ib_port_send(b->port, b->now_ns, &outs[0]));
+	more.each = MTU + 12;
+	EXPECT_EQ(ib_port_send_more(b->port, b->now_ns, &more), 0);
+	more.each = MTU + 16;
+	EXPECT_EQ(ib_port_send_more(b->port, b->now_ns, &more), 2);
+	EXPECT_EQ(outs[1].spans.length, more.each);
+	EXPECT(outs[1].spans.spans[0].bytes == rooms[1]);
+	b->is_held = false;
+	bed_run(b);
+	bed_close(b);
+}

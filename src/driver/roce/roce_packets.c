@@ -276,6 +276,37 @@ static bool run_take(struct run *run, const struct ib_out *out)
 	return run->bytes + run->each > UDP_RUN_BYTES_MAX;
 }
 
+/* Room for the next packet of a batch. */
+static struct ib_out *out_at(struct roce *r, uint32_t n, size_t at, uint32_t id, uint32_t near)
+{
+	struct ib_out *out = &r->outs[n];
+
+	out->room = r->room + at;
+	out->run_bytes = 0;
+	out->ipv4_id = (uint16_t)id;
+	out->near_number = near;
+	return out;
+}
+
+/* Middle packets behind one, which are cheaper together. They may begin a run. */
+static uint32_t gather_more(struct roce *r, uint32_t n, size_t at, const struct run *run)
+{
+	const struct ib_out *last = &r->outs[n - 1];
+	struct ib_more more = { .outs = &r->outs[n], .each = last->spans.length };
+
+	if (last->near_number != 0 || !iba_is_middle(last->room, more.each) ||
+	    at + more.each > UDP_BATCH_BYTES_MAX)
+		return 0;
+	more.most = (uint32_t)((UDP_BATCH_BYTES_MAX - at) / more.each);
+	if (more.most > (UDP_RUN_BYTES_MAX - run->bytes) / more.each)
+		more.most = (uint32_t)((UDP_RUN_BYTES_MAX - run->bytes) / more.each);
+	if (more.most > UDP_BATCH_MAX - n)
+		more.most = UDP_BATCH_MAX - n;
+	for (uint32_t i = 0; i < more.most; i++)
+		(void)out_at(r, n + i, at + i * more.each, run->count + i, 0);
+	return ib_port_send_more(r->port, r->net->now_ns, &more);
+}
+
 /*
  * Gathers as many packets as one call can send as runs: packets of one path and equal length. All
  * go by the network, or by the same shared memory. No new run begins after a full one, or after the
@@ -291,20 +322,26 @@ static uint32_t gather(struct roce *r)
 
 	while (n < UDP_BATCH_MAX && at + last <= UDP_BATCH_BYTES_MAX && !is_last) {
 		struct ib_out *out = &r->outs[n];
+		uint32_t count;
 
-		if (run.count == 0)
+		if (run.count == 0) {
 			at = (at + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN;
-		out->room = r->room + at;
-		out->run_bytes = 0;
-		out->ipv4_id = (uint16_t)run.count;
-		out->near_number = near_number;
-		if (!ib_port_send(r->port, r->net->now_ns, out))
+			run = (struct run){ 0 };
+		}
+		count = n > 0 ? gather_more(r, n, at, &run) : 0;
+		if (count == 0) {
+			(void)out_at(r, n, at, run.count, near_number);
+			count = ib_port_send(r->port, r->net->now_ns, out);
+		}
+		if (count == 0)
 			break;
-		n++;
-		last = out->spans.length;
-		at += last;
-		is_last = run_take(&run, out) ||
-			  (at >= BATCH_ENOUGH && iba_is_end(out->room, last));
+		for (; count > 0; count--) {
+			out = &r->outs[n++];
+			last = out->spans.length;
+			at += last;
+			is_last = run_take(&run, out);
+		}
+		is_last |= at >= BATCH_ENOUGH && iba_is_end(out->room, last);
 	}
 	return n;
 }
