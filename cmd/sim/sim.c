@@ -137,11 +137,12 @@ static void iscsi_add(const void *world, struct sim_sums *sums)
 }
 
 static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {
-	[SIM_LOOPBACK] = loopback_add, [SIM_IWARP] = iwarp_add,	      [SIM_ROCE] = roce_add,
-	[SIM_ROCE_RC] = roce_add,      [SIM_ROCE_UC] = roce_add,      [SIM_ROCE_RD] = roce_add,
-	[SIM_ROCE_CM] = roce_add,      [SIM_ROCE_UD] = roce_add,      [SIM_ROCE_XRC] = roce_add,
-	[SIM_ROCE_RUNS] = roce_add,    [SIM_ROCE_NEAR] = roce_add,    [SIM_RIO] = rio_add,
-	[SIM_ROCE_NEAR_UC] = roce_add, [SIM_ROCE_NEAR_UD] = roce_add, [SIM_ISCSI] = iscsi_add,
+	[SIM_LOOPBACK] = loopback_add,	[SIM_IWARP] = iwarp_add,       [SIM_ROCE] = roce_add,
+	[SIM_ROCE_RC] = roce_add,	[SIM_ROCE_UC] = roce_add,      [SIM_ROCE_RD] = roce_add,
+	[SIM_ROCE_CM] = roce_add,	[SIM_ROCE_UD] = roce_add,      [SIM_ROCE_XRC] = roce_add,
+	[SIM_ROCE_RUNS] = roce_add,	[SIM_ROCE_NEAR] = roce_add,    [SIM_RIO] = rio_add,
+	[SIM_ROCE_NEAR_UC] = roce_add,	[SIM_ROCE_NEAR_UD] = roce_add, [SIM_ISCSI] = iscsi_add,
+	[SIM_ROCE_NEAR_XRC] = roce_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */

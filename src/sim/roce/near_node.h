@@ -31,7 +31,7 @@ struct near_node_options {
 	struct near_kernel *kernel;
 	uint32_t index;
 	uint32_t instance; /* of the processes of this index */
-	uint32_t memory_bytes;
+	uint32_t memory_bytes, qps_max;
 	bool takes_runs;
 	struct sim_datagram *out[NEAR_NODES_MAX], *in[NEAR_NODES_MAX];
 	struct world_event event; /* of its alarm */

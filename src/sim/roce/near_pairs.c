@@ -40,6 +40,15 @@ static void excuse_all(struct nw_process *p)
 		nw_excuse(w, &w->pairs[i]);
 }
 
+static void pairs_ended(struct nw_process *p)
+{
+	const struct nw_more *more = nw_pairs_of(p)->service->more;
+
+	if (more)
+		more->ended(p);
+	excuse_all(p);
+}
+
 /* ---- Connections ---------------------------------------------------------------------------- */
 
 static void end_make(struct nw_process *p, uint32_t pair)
@@ -178,14 +187,20 @@ static bool end_work(struct nw_process *p, uint32_t i)
 
 /* ---- The program ---------------------------------------------------------------------------- */
 
+static const struct nw_more *more_of(const struct nw_process *p)
+{
+	return nw_pairs_of(p)->service->more;
+}
+
 static void pairs_begin(struct nw_process *p)
 {
-	(void)p;
+	if (more_of(p))
+		more_of(p)->begin(p);
 }
 
 static bool pairs_work(struct nw_process *p)
 {
-	bool has_more = false;
+	bool has_more = more_of(p) && more_of(p)->work(p);
 
 	for (uint32_t i = 0; i < nw_pairs_of(p)->service->pairs; i++)
 		has_more |= end_work(p, i);
@@ -212,6 +227,8 @@ static bool pairs_poll(struct nw_process *p)
 	bool has_some = false;
 	struct nw_end *e;
 
+	if (s->more)
+		return s->more->poll(p);
 	while (roce_node_next(p->world->judged, node->send_cq, &c)) {
 		has_some = true;
 		e = end_by_number(p, c.qp_number);
@@ -255,6 +272,8 @@ static void pairs_drop(struct nw_process *p)
 {
 	for (uint32_t i = 0; i < nw_pairs_of(p)->service->pairs; i++)
 		end_drop(p, i);
+	if (more_of(p))
+		more_of(p)->drop(p);
 }
 
 static bool pairs_is_open(const struct nw_process *p, uint64_t at, uint64_t bytes)
@@ -273,32 +292,41 @@ static bool pairs_is_open(const struct nw_process *p, uint64_t at, uint64_t byte
 /* Each connection was judged when it ended. */
 static void pairs_judge(struct near_world *w)
 {
-	(void)w;
+	const struct nw_pairs *pairs = CONTAINER_OF(w, struct nw_pairs, near);
+
+	if (pairs->service->more)
+		pairs->service->more->judge(w);
 }
 
 /* ---- The scenario --------------------------------------------------------------------------- */
 
-int nw_pairs_open(struct roce_world *w, const struct nw_service *service, size_t process_bytes)
+int nw_pairs_init(struct nw_pairs *pairs, struct roce_world *w, const struct nw_service *service,
+		  size_t process_bytes)
 {
-	struct nw_pairs *pairs = w->state;
-
 	pairs->service = service;
 	pairs->program = (struct near_program){
 		.nodes = 2,
-		.memory_bytes = NW_GAP + service->pairs * (service->end_bytes + NW_GAP),
+		.memory_bytes = NW_GAP + service->pairs * (service->end_bytes + NW_GAP) +
+				service->more_bytes,
 		.process_bytes = process_bytes,
+		.qps_max = service->qps_max,
 		.begin = pairs_begin,
 		.work = pairs_work,
 		.poll = pairs_poll,
 		.due = pairs_due,
 		.is_finished = pairs_is_finished,
 		.drop = pairs_drop,
-		.ended = excuse_all,
+		.ended = pairs_ended,
 		.broke = excuse_all,
 		.is_open = pairs_is_open,
 		.judge = pairs_judge,
 	};
 	return near_world_open(&pairs->near, w, &pairs->program);
+}
+
+int nw_pairs_open(struct roce_world *w, const struct nw_service *service, size_t process_bytes)
+{
+	return nw_pairs_init(w->state, w, service, process_bytes);
 }
 
 bool nw_pairs_step(struct roce_world *w)
