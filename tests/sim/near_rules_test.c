@@ -79,7 +79,7 @@ static void run_all(enum roce_scenario_id scenario, struct near_kernel *all)
 TEST(test_near_worlds_meet_all_that_can_happen)
 {
 	static const enum roce_scenario_id scenarios[] = { ROCE_NEAR, ROCE_NEAR_UC, ROCE_NEAR_UD,
-							   ROCE_NEAR_XRC };
+							   ROCE_NEAR_XRC, ROCE_NEAR_RD };
 
 	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
 		bool is_rc = scenarios[i] == ROCE_NEAR;

@@ -10,6 +10,7 @@
  *	near_rc.c     RC
  *	near_uc.c     UC
  *	near_xrc.c    XRC, and the programs whose shared queues it reaches
+ *	near_rd.c     reliable datagrams, and the contexts of three nodes
  *	near_ud.c     datagrams between queue pairs of three nodes, and to groups
  */
 #pragma once

@@ -10,6 +10,12 @@
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
+/* The node that the request is for has not ended since. */
+static bool is_alive(const struct rd_world *rd, const struct rd_op *op)
+{
+	return op->epoch == rd->epochs[rd_node_of(op->to)];
+}
+
 /* A request was cut off by a reset: its bytes may be where they were to go, or some of them. */
 static void bytes_lost(struct rd_world *rd, struct rd_actor *a, uint32_t slot)
 {
@@ -18,7 +24,7 @@ static void bytes_lost(struct rd_world *rd, struct rd_actor *a, uint32_t slot)
 
 	if (op->opcode == WEFT_OP_READ || op->opcode == WEFT_OP_FETCH_ADD)
 		roce_node_accept(rd_roce_of(rd, a->index), rd_local_of(a, slot), op->bytes);
-	else if (op->opcode != WEFT_OP_SEND && op->bytes > *bytes)
+	else if (op->opcode != WEFT_OP_SEND && op->bytes > *bytes && is_alive(rd, op))
 		*bytes = op->bytes;
 }
 
@@ -27,13 +33,13 @@ static void ended_perhaps(struct rd_world *rd, struct rd_actor *a, uint32_t slot
 {
 	const struct rd_op *op = &a->ops[slot];
 
-	if (op->epoch != rd->epochs[rd_node_of(op->to)])
+	bytes_lost(rd, a, slot);
+	if (!is_alive(rd, op))
 		return;
 	if (op->opcode == WEFT_OP_FETCH_ADD)
 		rd->lost_adds[rd_node_of(op->to)]++;
 	else
 		rd->lost_sends[op->to]++;
-	bytes_lost(rd, a, slot);
 }
 
 static bool is_excused(struct rd_world *rd, const struct rd_actor *a, const struct rd_op *op)
@@ -55,7 +61,7 @@ static void ended_well(struct roce_world *w, struct rd_actor *a, uint32_t slot)
 	}
 	w->succeeded++;
 	w->bytes += op->bytes;
-	if (op->epoch != rd->epochs[rd_node_of(op->to)]) { /* its memory is that of another */
+	if (!is_alive(rd, op)) { /* the memory is that of another by now */
 		bytes_lost(rd, a, slot);
 		return;
 	}

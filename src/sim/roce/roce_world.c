@@ -19,6 +19,7 @@ static const struct roce_scenario *const scenarios[ROCE_SCENARIOS] = {
 	[ROCE_NEAR_UC] = &roce_near_uc,
 	[ROCE_NEAR_UD] = &roce_near_ud,
 	[ROCE_NEAR_XRC] = &roce_near_xrc,
+	[ROCE_NEAR_RD] = &roce_near_rd,
 };
 
 void roce_fail(struct roce_world *w, const char *format, ...)

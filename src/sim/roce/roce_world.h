@@ -38,6 +38,7 @@ enum roce_scenario_id {
 	ROCE_NEAR_UC,
 	ROCE_NEAR_UD,
 	ROCE_NEAR_XRC,
+	ROCE_NEAR_RD,
 	ROCE_SCENARIOS,
 	ROCE_ANY = ROCE_SCENARIOS /* the seed draws which */
 };
@@ -78,7 +79,7 @@ struct roce_scenario {
 };
 
 extern const struct roce_scenario roce_rc, roce_uc, roce_rd, roce_cm, roce_ud, roce_xrc, roce_runs,
-	roce_near, roce_near_uc, roce_near_ud, roce_near_xrc;
+	roce_near, roce_near_uc, roce_near_ud, roce_near_xrc, roce_near_rd;
 
 /* Records the first failure, in words. */
 void roce_fail(struct roce_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
