@@ -55,6 +55,12 @@ void near_node_attach(struct near_node *n, struct weft_qp *qp, const struct ib_c
 void near_node_connect(struct near_node *n, struct weft_qp *qp, struct ib_config *config,
 		       uint32_t to);
 
+/*
+ * Requests to a process that was killed end at once if its packets went by shared memory: long
+ * before the timeouts of the network.
+ */
+enum { NEAR_GIVE_UP_NS = 1000 * 1000 * 1000 };
+
 /* The way to a node, for a path (near_number). */
 uint32_t near_node_reach(struct near_node *n, uint32_t to);
 

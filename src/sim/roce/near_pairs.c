@@ -40,12 +40,28 @@ static void excuse_all(struct nw_process *p)
 		nw_excuse(w, &w->pairs[i]);
 }
 
+/* The process was killed, and the other hears of it if it sends to it by shared memory. */
+static void pairs_tell(struct nw_process *p)
+{
+	struct nw_pairs *w = nw_pairs_of(p);
+
+	for (uint32_t i = 0; i < w->service->pairs; i++) {
+		const struct nw_end *other = other_end(p, i);
+
+		w->pairs[i].is_told = other && other->phase == NW_UP && !w->pairs[i].is_excused &&
+				      near_is_taken(nw_other(p)->near->process.near,
+						    other->near_number);
+	}
+}
+
 static void pairs_ended(struct nw_process *p)
 {
 	const struct nw_more *more = nw_pairs_of(p)->service->more;
 
 	if (more)
 		more->ended(p);
+	if (p->near->process.is_dead)
+		pairs_tell(p);
 	excuse_all(p);
 }
 
@@ -81,6 +97,7 @@ static void end_connect(struct nw_process *p, uint32_t pair, const struct nw_end
 	e->peer = nw_other(p)->near;
 	e->phase = NW_UP;
 	near_node_connect(p->near, e->qp, &k, (uint32_t)!i);
+	e->near_number = k.path.near_number;
 	nw_poke_others(p);
 }
 
@@ -127,7 +144,7 @@ static bool work_down(struct nw_process *p, uint32_t i)
 	}
 	if (other->phase == NW_DOWN) {
 		pair->generation++;
-		pair->is_ending = pair->is_excused = false;
+		pair->is_ending = pair->is_excused = pair->is_told = false;
 		w->service->draw(&w->near.prng, &pair->wire);
 	} else if (other->phase != NW_MADE || pair->is_excused) {
 		return false;
@@ -156,7 +173,8 @@ static bool end_if_over(struct nw_process *p, uint32_t i)
 	struct nw_end *e = end_of(p, i), *other = other_end(p, i);
 	struct nw_pair *pair = &w->pairs[i];
 
-	if (pair->is_excused && w->near.world.now_ns - pair->excused_ns > excuse_ns)
+	if (pair->is_excused &&
+	    w->near.world.now_ns - pair->excused_ns > (pair->is_told ? NEAR_GIVE_UP_NS : excuse_ns))
 		roce_fail(w->near.judged, "node %u: requests of a connection that broke do not end",
 			  nw_node_of(p));
 	if (!pair->is_ending || nw_in_flight(e) > 0)

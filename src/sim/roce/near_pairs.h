@@ -26,6 +26,7 @@ struct nw_end {
 	uint32_t qp_number, tag;
 	bool is_open; /* its memory: no longer as soon as a call has ended its registration */
 	struct near_node *peer;
+	uint32_t near_number;  /* of the way to it */
 	uint32_t begun, ended; /* requests */
 };
 
@@ -35,6 +36,7 @@ struct nw_pair {
 	bool is_ending;	 /* no new requests */
 	bool is_excused; /* requests may fail: a process ended or broke a rule, or memory went */
 	uint64_t excused_ns;
+	bool is_told; /* as a process was killed that had the other's ring: that ends requests at once */
 	struct ib_wire_options wire;
 	uint32_t ended[2]; /* requests of its connections before */
 	bool is_done;

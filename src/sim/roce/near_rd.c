@@ -37,7 +37,9 @@ enum end_phase {
 struct end {
 	enum end_phase phase;
 	struct ib_ee *ee;
-	bool is_hasty; /* it goes before its requests have ended */
+	uint32_t number; /* of the way by shared memory */
+	bool is_hasty;	 /* it goes before its requests have ended */
+	bool is_told;	 /* the peer was killed, and has had our ring: that ends them at once */
 };
 
 struct nrd_process {
@@ -105,6 +107,21 @@ static void ways_break(struct nw_process *p)
 	nw_poke_all(p->world);
 }
 
+/* The process was killed, and those that send to it by shared memory hear of it. */
+static void tell(struct nw_process *p)
+{
+	struct near_rd *w = near_rd_of(p);
+	uint32_t to = nw_node_of(p);
+
+	for (uint32_t at = 0; at < RD_NODES; at++) {
+		struct end *e = at == to ? NULL : end_at(w, at, to);
+
+		if (e && e->phase == END_UP && !rd_way_of(&w->rd, (int)at, (int)to)->is_broken)
+			e->is_told = near_is_taken(w->near.nodes[at].now->near->process.near,
+						   e->number);
+	}
+}
+
 static void end_make(struct nw_process *p, uint32_t to)
 {
 	struct near_rd *w = near_rd_of(p);
@@ -122,6 +139,7 @@ static void end_make(struct nw_process *p, uint32_t to)
 	k.path.hop_limit = 64;
 	k.psn_send = iba_psn_add(k.psn_send, at);
 	CHECK(ib_ee_create(p->near->ib.port, &k, &e->ee) == WEFT_OK);
+	e->is_told = false;
 	e->is_hasty = prng_below(&w->rd.prng, 4) == 0;
 	e->phase = END_MADE;
 	nw_poke_others(p);
@@ -135,8 +153,8 @@ static void end_connect(struct nw_process *p, uint32_t to)
 	uint32_t peer = ib_ee_number(end_at(w, to, at)->ee);
 
 	e->phase = END_UP;
-	ib_ee_set_source(e->ee, iba_udp_port(iba_flow_label(at + 1, to + 1)),
-			 near_node_reach(p->near, to));
+	e->number = near_node_reach(p->near, to);
+	ib_ee_set_source(e->ee, iba_udp_port(iba_flow_label(at + 1, to + 1)), e->number);
 	CHECK(ib_ee_connect(e->ee, peer, iba_psn_add(psn, to)) == WEFT_OK);
 	ib_node_work(&p->near->ib);
 	nw_poke_others(p);
@@ -157,18 +175,17 @@ static void end_drop(struct nw_process *p, uint32_t to)
 	nw_poke_others(p);
 }
 
-/* Requests of this node on the context. */
+/* Requests of this node on the context: those behind others in their queues are not. */
 static bool is_used(struct nw_process *p, uint32_t to)
 {
 	struct rd_world *rd = &near_rd_of(p)->rd;
 
 	for (uint32_t i = 0; i < RD_QPS; i++) {
 		const struct rd_actor *a = &rd->actors[nw_node_of(p) * RD_QPS + i];
+		const struct rd_op *op = &a->ops[a->ended % RD_DEPTH];
 
-		for (uint32_t slot = 0; slot < RD_DEPTH; slot++) {
-			if (a->ops[slot].is_used && rd_node_of(a->ops[slot].to) == (int)to)
-				return true;
-		}
+		if (a->begun > a->ended && rd_node_of(op->to) == (int)to)
+			return true;
 	}
 	return false;
 }
@@ -198,8 +215,9 @@ static bool work_broken(struct nw_process *p, uint32_t to)
 	struct near_rd *w = near_rd_of(p);
 	uint32_t at = nw_node_of(p);
 	const struct end *e = end_at(w, at, to);
+	uint64_t since_ns = w->near.world.now_ns - w->broken_ns[low(at, to)][high(at, to)];
 
-	if (w->near.world.now_ns - w->broken_ns[low(at, to)][high(at, to)] > excuse_ns)
+	if (since_ns > (e->is_told ? NEAR_GIVE_UP_NS : excuse_ns))
 		roce_fail(w->near.judged, "node %u: requests on a context that broke do not end",
 			  at);
 	if (e->phase == END_UP && !e->is_hasty && is_used(p, to))
@@ -316,6 +334,8 @@ static void ended(struct nw_process *p)
 	for (uint32_t i = 0; i < RD_QPS; i++)
 		own->actors[i] = w->rd.actors[node * RD_QPS + i];
 	rd_judge_lost(&w->rd, (int)node);
+	if (p->near->process.is_dead)
+		tell(p);
 	ways_break(p);
 }
 
