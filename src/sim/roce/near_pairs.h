@@ -36,7 +36,7 @@ struct nw_pair {
 	bool is_ending;	 /* no new requests */
 	bool is_excused; /* requests may fail: a process ended or broke a rule, or memory went */
 	uint64_t excused_ns;
-	bool is_told; /* as a process was killed that had the other's ring: that ends requests at once */
+	bool is_told; /* a process was killed that had the other's ring: requests end at once */
 	struct ib_wire_options wire;
 	uint32_t ended[2]; /* requests of its connections before */
 	bool is_done;

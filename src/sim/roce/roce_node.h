@@ -24,7 +24,7 @@ struct roce_node {
 
 enum { ROCE_NODE_QPS = 64 };
 
-/* The adapter, which the network needs first; with more queue pairs. 0, or -1 when memory is short. */
+/* The adapter, which the network needs first. 0, or -1 when memory is short. */
 int roce_node_init(struct roce_node *n, const struct roce_world *w, uint32_t index);
 int roce_node_init_large(struct roce_node *n, const struct roce_world *w, uint32_t index,
 			 uint32_t qps_max);
