@@ -55,8 +55,8 @@ static const char usage[] =
 	"  --world roce-xrc   XRC: shared receive queues of processes that end and begin anew\n"
 	"  --world roce-runs  RC with runs of packets, as they go by shared memory\n"
 	"  --world roce-near  RC between processes of one host, by shared memory; any of them may\n"
-	"                     stop, end or be killed at any step; likewise roce-near-uc, and\n"
-	"                     roce-near-ud of three nodes\n"
+	"                     stop, end or be killed at any step; likewise roce-near-uc and\n"
+	"                     roce-near-xrc, and roce-near-ud and roce-near-rd of three nodes\n"
 	"  --world rio        directed I/O: requesters, an owner and I/O units with disks, any of\n"
 	"                     which may stop at any step\n"
 	"  --world iscsi      iSCSI: initiators and a target with disks, on TCP connections that\n"
@@ -137,11 +137,12 @@ static void iscsi_add(const void *world, struct sim_sums *sums)
 }
 
 static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {
-	[SIM_LOOPBACK] = loopback_add, [SIM_IWARP] = iwarp_add,	      [SIM_ROCE] = roce_add,
-	[SIM_ROCE_RC] = roce_add,      [SIM_ROCE_UC] = roce_add,      [SIM_ROCE_RD] = roce_add,
-	[SIM_ROCE_CM] = roce_add,      [SIM_ROCE_UD] = roce_add,      [SIM_ROCE_XRC] = roce_add,
-	[SIM_ROCE_RUNS] = roce_add,    [SIM_ROCE_NEAR] = roce_add,    [SIM_RIO] = rio_add,
-	[SIM_ROCE_NEAR_UC] = roce_add, [SIM_ROCE_NEAR_UD] = roce_add, [SIM_ISCSI] = iscsi_add,
+	[SIM_LOOPBACK] = loopback_add,	[SIM_IWARP] = iwarp_add,       [SIM_ROCE] = roce_add,
+	[SIM_ROCE_RC] = roce_add,	[SIM_ROCE_UC] = roce_add,      [SIM_ROCE_RD] = roce_add,
+	[SIM_ROCE_CM] = roce_add,	[SIM_ROCE_UD] = roce_add,      [SIM_ROCE_XRC] = roce_add,
+	[SIM_ROCE_RUNS] = roce_add,	[SIM_ROCE_NEAR] = roce_add,    [SIM_RIO] = rio_add,
+	[SIM_ROCE_NEAR_UC] = roce_add,	[SIM_ROCE_NEAR_UD] = roce_add, [SIM_ISCSI] = iscsi_add,
+	[SIM_ROCE_NEAR_XRC] = roce_add, [SIM_ROCE_NEAR_RD] = roce_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */

@@ -102,6 +102,16 @@ static int roce_near_ud_open(void *world, uint64_t seed)
 	return roce_world_open(world, seed, ROCE_NEAR_UD);
 }
 
+static int roce_near_xrc_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_NEAR_XRC);
+}
+
+static int roce_near_rd_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_NEAR_RD);
+}
+
 static int roce_runs_open(void *world, uint64_t seed)
 {
 	return roce_world_open(world, seed, ROCE_RUNS);
@@ -280,6 +290,24 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.name = "roce-near-ud",
 		.world_bytes = sizeof(struct roce_world),
 		.open = roce_near_ud_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_NEAR_XRC] = {
+		.name = "roce-near-xrc",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_near_xrc_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_NEAR_RD] = {
+		.name = "roce-near-rd",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_near_rd_open,
 		.step = roce_step,
 		.failure = roce_failure,
 		.close = roce_close,

@@ -22,6 +22,8 @@ enum sim_kind_id {
 	SIM_ROCE_NEAR,
 	SIM_ROCE_NEAR_UC,
 	SIM_ROCE_NEAR_UD,
+	SIM_ROCE_NEAR_XRC,
+	SIM_ROCE_NEAR_RD,
 	SIM_RIO,   /* sim/rio/rio_world.h */
 	SIM_ISCSI, /* sim/iscsi/iscsi_world.h */
 	SIM_KINDS

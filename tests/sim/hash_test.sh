@@ -10,7 +10,7 @@ hashes() {
 	"$@" sim --seed 1 --count "$count" --hash
 	"$@" sim --world iwarp --seed 1 --count "$count" --hash
 	"$@" sim --world roce --seed 1 --count "$count" --hash
-	for world in roce-near roce-near-uc roce-near-ud; do
+	for world in roce-near roce-near-uc roce-near-ud roce-near-xrc roce-near-rd; do
 		"$@" sim --world $world --seed 1 --count "$count" --hash
 	done
 	"$@" sim --world iscsi --seed 1 --count "$count" --hash

@@ -45,6 +45,47 @@ TEST(test_near_access_of_a_killed_process_is_not_waited_for)
 	run(seeds, sizeof(seeds) / sizeof(seeds[0]));
 }
 
+/* A process is killed: requests to it, by XRC or on a context, do not wait for answers. */
+TEST(test_near_requests_to_a_killed_process_end_at_once)
+{
+	static const uint64_t xrc[] = { 10, 17, 18, 27 }, rd[] = { 12, 20, 27, 38 };
+
+	seeds_run_each(SIM_ROCE_NEAR_XRC, xrc, sizeof(xrc) / sizeof(xrc[0]));
+	seeds_run_each(SIM_ROCE_NEAR_RD, rd, sizeof(rd) / sizeof(rd[0]));
+}
+
+/* Room comes while a process sleeps whose packets wait for it. */
+TEST(test_near_room_wakes_a_sender_of_xrc)
+{
+	static const uint64_t seeds[] = { 227, 406 };
+
+	seeds_run_each(SIM_ROCE_NEAR_XRC, seeds, sizeof(seeds) / sizeof(seeds[0]));
+}
+
+/* The queue is of another domain, or ended with its program. */
+TEST(test_near_xrc_message_names_a_queue_of_the_domain)
+{
+	static const uint64_t seeds[] = { 2, 3, 4 };
+
+	seeds_run_each(SIM_ROCE_NEAR_XRC, seeds, sizeof(seeds) / sizeof(seeds[0]));
+}
+
+/* A process takes no rings: packets on contexts to it go by the network. */
+TEST(test_rd_02_near_context_that_is_refused_goes_by_the_network)
+{
+	static const uint64_t seeds[] = { 1, 3, 6, 9 };
+
+	seeds_run_each(SIM_ROCE_NEAR_RD, seeds, sizeof(seeds) / sizeof(seeds[0]));
+}
+
+/* A context fails while queue pairs wait for their turn on it, or in the middle of a message. */
+TEST(test_rd_02_near_context_that_fails_ends_all_requests)
+{
+	static const uint64_t seeds[] = { 2, 3, 4, 18, 85, 222 };
+
+	seeds_run_each(SIM_ROCE_NEAR_RD, seeds, sizeof(seeds) / sizeof(seeds[0]));
+}
+
 /* What a world has met so far. */
 static void add(struct near_kernel *all, const struct near_world *w)
 {
@@ -78,15 +119,17 @@ static void run_all(enum roce_scenario_id scenario, struct near_kernel *all)
 /* Judges that have nothing to judge find nothing. */
 TEST(test_near_worlds_meet_all_that_can_happen)
 {
-	static const enum roce_scenario_id scenarios[] = { ROCE_NEAR, ROCE_NEAR_UC, ROCE_NEAR_UD };
+	static const enum roce_scenario_id scenarios[] = { ROCE_NEAR, ROCE_NEAR_UC, ROCE_NEAR_UD,
+							   ROCE_NEAR_XRC, ROCE_NEAR_RD };
 
 	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
 		bool is_rc = scenarios[i] == ROCE_NEAR;
+		bool has_runs = is_rc || scenarios[i] == ROCE_NEAR_XRC;
 		struct near_kernel all = { 0 };
 
 		run_all(scenarios[i], &all);
 		EXPECT(is_rc ? all.accesses > 200 : all.accesses == 0);
-		EXPECT(is_rc ? all.runs > 50 : all.runs == 0);
+		EXPECT(has_runs ? all.runs > 20 : all.runs == 0);
 		EXPECT(all.wakes > 300);
 		EXPECT(all.refusals > 10);
 		EXPECT(all.deaths > 3);

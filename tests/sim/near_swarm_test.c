@@ -26,9 +26,21 @@ TEST(test_ud_01_random_datagrams_by_shared_memory)
 	seeds_run_some(SIM_ROCE_NEAR_UD, NEAR_SEEDS);
 }
 
+TEST(test_trn_s2_random_work_of_xrc_by_shared_memory)
+{
+	seeds_run_some(SIM_ROCE_NEAR_XRC, NEAR_SEEDS);
+}
+
+TEST(test_trn_s2_random_reliable_datagrams_by_shared_memory)
+{
+	seeds_run_some(SIM_ROCE_NEAR_RD, NEAR_SEEDS);
+}
+
 TEST(test_near_same_seed_same_history)
 {
 	seeds_compare(SIM_ROCE_NEAR);
 	seeds_compare(SIM_ROCE_NEAR_UC);
 	seeds_compare(SIM_ROCE_NEAR_UD);
+	seeds_compare(SIM_ROCE_NEAR_XRC);
+	seeds_compare(SIM_ROCE_NEAR_RD);
 }

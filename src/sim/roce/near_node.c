@@ -333,8 +333,8 @@ struct near_node *near_node_open(const struct near_node_options *o)
 	n->scenario = o->scenario;
 	memcpy(n->out, o->out, sizeof(n->out));
 	memcpy(n->in, o->in, sizeof(n->in));
-	CHECK(roce_node_init(&n->node, o->kernel->failures, o->index) == 0);
-	adapter_set_slot(&n->node.adapter, (uint8_t)(o->index + 1), 8 * o->instance);
+	CHECK(roce_node_init_large(&n->node, o->kernel->failures, o->index, o->qps_max) == 0);
+	adapter_set_slot(&n->node.adapter, (uint8_t)(o->index + 1), o->qps_max / 8 * o->instance);
 	n->ib.world = o->kernel->world;
 	n->ib.output = node_output;
 	n->ib.poll = node_poll;

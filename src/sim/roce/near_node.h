@@ -31,7 +31,7 @@ struct near_node_options {
 	struct near_kernel *kernel;
 	uint32_t index;
 	uint32_t instance; /* of the processes of this index */
-	uint32_t memory_bytes;
+	uint32_t memory_bytes, qps_max;
 	bool takes_runs;
 	struct sim_datagram *out[NEAR_NODES_MAX], *in[NEAR_NODES_MAX];
 	struct world_event event; /* of its alarm */
@@ -54,6 +54,12 @@ void near_node_attach(struct near_node *n, struct weft_qp *qp, const struct ib_c
 /* The same, by the way to a node. */
 void near_node_connect(struct near_node *n, struct weft_qp *qp, struct ib_config *config,
 		       uint32_t to);
+
+/*
+ * Requests to a process that was killed end at once if its packets went by shared memory: long
+ * before the timeouts of the network.
+ */
+enum { NEAR_GIVE_UP_NS = 1000 * 1000 * 1000 };
 
 /* The way to a node, for a path (near_number). */
 uint32_t near_node_reach(struct near_node *n, uint32_t to);

@@ -40,6 +40,31 @@ static void excuse_all(struct nw_process *p)
 		nw_excuse(w, &w->pairs[i]);
 }
 
+/* The process was killed, and the other hears of it if it sends to it by shared memory. */
+static void pairs_tell(struct nw_process *p)
+{
+	struct nw_pairs *w = nw_pairs_of(p);
+
+	for (uint32_t i = 0; i < w->service->pairs; i++) {
+		const struct nw_end *other = other_end(p, i);
+
+		w->pairs[i].is_told = other && other->phase == NW_UP && !w->pairs[i].is_excused &&
+				      near_is_taken(nw_other(p)->near->process.near,
+						    other->near_number);
+	}
+}
+
+static void pairs_ended(struct nw_process *p)
+{
+	const struct nw_more *more = nw_pairs_of(p)->service->more;
+
+	if (more)
+		more->ended(p);
+	if (p->near->process.is_dead)
+		pairs_tell(p);
+	excuse_all(p);
+}
+
 /* ---- Connections ---------------------------------------------------------------------------- */
 
 static void end_make(struct nw_process *p, uint32_t pair)
@@ -72,6 +97,7 @@ static void end_connect(struct nw_process *p, uint32_t pair, const struct nw_end
 	e->peer = nw_other(p)->near;
 	e->phase = NW_UP;
 	near_node_connect(p->near, e->qp, &k, (uint32_t)!i);
+	e->near_number = k.path.near_number;
 	nw_poke_others(p);
 }
 
@@ -118,7 +144,7 @@ static bool work_down(struct nw_process *p, uint32_t i)
 	}
 	if (other->phase == NW_DOWN) {
 		pair->generation++;
-		pair->is_ending = pair->is_excused = false;
+		pair->is_ending = pair->is_excused = pair->is_told = false;
 		w->service->draw(&w->near.prng, &pair->wire);
 	} else if (other->phase != NW_MADE || pair->is_excused) {
 		return false;
@@ -147,7 +173,8 @@ static bool end_if_over(struct nw_process *p, uint32_t i)
 	struct nw_end *e = end_of(p, i), *other = other_end(p, i);
 	struct nw_pair *pair = &w->pairs[i];
 
-	if (pair->is_excused && w->near.world.now_ns - pair->excused_ns > excuse_ns)
+	if (pair->is_excused &&
+	    w->near.world.now_ns - pair->excused_ns > (pair->is_told ? NEAR_GIVE_UP_NS : excuse_ns))
 		roce_fail(w->near.judged, "node %u: requests of a connection that broke do not end",
 			  nw_node_of(p));
 	if (!pair->is_ending || nw_in_flight(e) > 0)
@@ -178,14 +205,20 @@ static bool end_work(struct nw_process *p, uint32_t i)
 
 /* ---- The program ---------------------------------------------------------------------------- */
 
+static const struct nw_more *more_of(const struct nw_process *p)
+{
+	return nw_pairs_of(p)->service->more;
+}
+
 static void pairs_begin(struct nw_process *p)
 {
-	(void)p;
+	if (more_of(p))
+		more_of(p)->begin(p);
 }
 
 static bool pairs_work(struct nw_process *p)
 {
-	bool has_more = false;
+	bool has_more = more_of(p) && more_of(p)->work(p);
 
 	for (uint32_t i = 0; i < nw_pairs_of(p)->service->pairs; i++)
 		has_more |= end_work(p, i);
@@ -212,6 +245,8 @@ static bool pairs_poll(struct nw_process *p)
 	bool has_some = false;
 	struct nw_end *e;
 
+	if (s->more)
+		return s->more->poll(p);
 	while (roce_node_next(p->world->judged, node->send_cq, &c)) {
 		has_some = true;
 		e = end_by_number(p, c.qp_number);
@@ -255,6 +290,8 @@ static void pairs_drop(struct nw_process *p)
 {
 	for (uint32_t i = 0; i < nw_pairs_of(p)->service->pairs; i++)
 		end_drop(p, i);
+	if (more_of(p))
+		more_of(p)->drop(p);
 }
 
 static bool pairs_is_open(const struct nw_process *p, uint64_t at, uint64_t bytes)
@@ -273,32 +310,41 @@ static bool pairs_is_open(const struct nw_process *p, uint64_t at, uint64_t byte
 /* Each connection was judged when it ended. */
 static void pairs_judge(struct near_world *w)
 {
-	(void)w;
+	const struct nw_pairs *pairs = CONTAINER_OF(w, struct nw_pairs, near);
+
+	if (pairs->service->more)
+		pairs->service->more->judge(w);
 }
 
 /* ---- The scenario --------------------------------------------------------------------------- */
 
-int nw_pairs_open(struct roce_world *w, const struct nw_service *service, size_t process_bytes)
+int nw_pairs_init(struct nw_pairs *pairs, struct roce_world *w, const struct nw_service *service,
+		  size_t process_bytes)
 {
-	struct nw_pairs *pairs = w->state;
-
 	pairs->service = service;
 	pairs->program = (struct near_program){
 		.nodes = 2,
-		.memory_bytes = NW_GAP + service->pairs * (service->end_bytes + NW_GAP),
+		.memory_bytes = NW_GAP + service->pairs * (service->end_bytes + NW_GAP) +
+				service->more_bytes,
 		.process_bytes = process_bytes,
+		.qps_max = service->qps_max,
 		.begin = pairs_begin,
 		.work = pairs_work,
 		.poll = pairs_poll,
 		.due = pairs_due,
 		.is_finished = pairs_is_finished,
 		.drop = pairs_drop,
-		.ended = excuse_all,
+		.ended = pairs_ended,
 		.broke = excuse_all,
 		.is_open = pairs_is_open,
 		.judge = pairs_judge,
 	};
 	return near_world_open(&pairs->near, w, &pairs->program);
+}
+
+int nw_pairs_open(struct roce_world *w, const struct nw_service *service, size_t process_bytes)
+{
+	return nw_pairs_init(w->state, w, service, process_bytes);
 }
 
 bool nw_pairs_step(struct roce_world *w)

@@ -26,6 +26,7 @@ struct nw_end {
 	uint32_t qp_number, tag;
 	bool is_open; /* its memory: no longer as soon as a call has ended its registration */
 	struct near_node *peer;
+	uint32_t near_number;  /* of the way to it */
 	uint32_t begun, ended; /* requests */
 };
 
@@ -35,6 +36,7 @@ struct nw_pair {
 	bool is_ending;	 /* no new requests */
 	bool is_excused; /* requests may fail: a process ended or broke a rule, or memory went */
 	uint64_t excused_ns;
+	bool is_told; /* a process was killed that had the other's ring: requests end at once */
 	struct ib_wire_options wire;
 	uint32_t ended[2]; /* requests of its connections before */
 	bool is_done;
@@ -42,8 +44,10 @@ struct nw_pair {
 
 struct nw_service {
 	uint32_t pairs, end_bytes;
-	uint32_t ops;	  /* of an end, of all its connections */
-	uint64_t tick_ns; /* so often an end that is over looks whether all has come; 0: never */
+	uint32_t more_bytes; /* of a process's memory, behind those of its ends */
+	uint32_t qps_max;    /* see struct near_program */
+	uint32_t ops;	     /* of an end, of all its connections */
+	uint64_t tick_ns;    /* so often an end that is over looks whether all has come; 0: never */
 	/* The end of a pair. */
 	struct nw_end *(*end)(struct nw_process *p, uint32_t pair);
 	void (*draw)(struct prng *prng, struct ib_wire_options *wire);
@@ -58,6 +62,18 @@ struct nw_service {
 	/* A completion. */
 	void (*sent)(struct nw_process *p, struct nw_end *e, const struct weft_completion *c);
 	void (*came)(struct nw_process *p, struct nw_end *e, const struct weft_completion *c);
+	/* Of a process that has more than its connections; NULL: it has not. */
+	const struct nw_more *more;
+};
+
+/* As those of struct near_program. */
+struct nw_more {
+	void (*begin)(struct nw_process *p);
+	bool (*work)(struct nw_process *p);
+	bool (*poll)(struct nw_process *p); /* instead of sent() and came() */
+	void (*ended)(struct nw_process *p);
+	void (*drop)(struct nw_process *p); /* its connections have gone */
+	void (*judge)(struct near_world *w);
 };
 
 /* The state of such a scenario. */
@@ -91,9 +107,12 @@ void nw_pair_excuse(struct nw_pairs *w, struct nw_pair *pair);
 void nw_excuse(struct nw_pairs *w, struct nw_pair *pair);
 
 /*
- * A scenario is opened with a service and the size of a process's state; the rest of it is here.
+ * A scenario is opened with a service and the size of a process's state; the rest of it is here. Or
+ * it has this among its state.
  */
 int nw_pairs_open(struct roce_world *w, const struct nw_service *service, size_t process_bytes);
+int nw_pairs_init(struct nw_pairs *pairs, struct roce_world *w, const struct nw_service *service,
+		  size_t process_bytes);
 bool nw_pairs_step(struct roce_world *w);
 void nw_pairs_close(struct roce_world *w);
 struct world *nw_pairs_clock(struct roce_world *w);

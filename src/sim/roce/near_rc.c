@@ -373,6 +373,7 @@ static int rc_open(struct roce_world *judged)
 	static const struct nw_service service = {
 		.pairs = PAIRS,
 		.end_bytes = END_BYTES,
+		.qps_max = ROCE_NODE_QPS,
 		.ops = OPS,
 		.end = rc_end,
 		.draw = rc_draw,

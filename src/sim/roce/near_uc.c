@@ -129,6 +129,7 @@ static int uc_open(struct roce_world *judged)
 	static const struct nw_service service = {
 		.pairs = 1,
 		.end_bytes = UC_END_BYTES,
+		.qps_max = ROCE_NODE_QPS,
 		.ops = OPS,
 		.tick_ns = TICK_NS,
 		.end = end_of,

@@ -215,6 +215,7 @@ static int ud_open(struct roce_world *judged)
 		.nodes = UD_NODES,
 		.memory_bytes = UD_NODE_BYTES,
 		.process_bytes = sizeof(struct nud_process),
+		.qps_max = ROCE_NODE_QPS,
 		.begin = begin,
 		.work = work,
 		.poll = poll,

@@ -122,6 +122,7 @@ static void process_born(struct near_world *w, uint32_t node)
 		.index = node,
 		.instance = w->nodes[node].instances++,
 		.memory_bytes = w->program->memory_bytes,
+		.qps_max = w->program->qps_max,
 		.takes_runs = w->nodes[node].takes_runs,
 		.event = { .node = node, .kind = EVENT_RUN },
 		.run = process_run,

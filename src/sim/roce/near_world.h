@@ -9,6 +9,8 @@
  *	near_pairs.c  connections between two nodes, one after the other, of
  *	near_rc.c     RC
  *	near_uc.c     UC
+ *	near_xrc.c    XRC, and the programs whose shared queues it reaches
+ *	near_rd.c     reliable datagrams, and the contexts of three nodes
  *	near_ud.c     datagrams between queue pairs of three nodes, and to groups
  */
 #pragma once
@@ -30,6 +32,7 @@ struct nw_process {
 
 struct near_program {
 	uint32_t nodes, memory_bytes;
+	uint32_t qps_max;     /* of a process. The eighth part is for those that it makes */
 	size_t process_bytes; /* of its state */
 	/* A process begins. Not within it. */
 	void (*begin)(struct nw_process *p);

@@ -10,6 +10,12 @@
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
+/* The node that the request is for has not ended since. */
+static bool is_alive(const struct rd_world *rd, const struct rd_op *op)
+{
+	return op->epoch == rd->epochs[rd_node_of(op->to)];
+}
+
 /* A request was cut off by a reset: its bytes may be where they were to go, or some of them. */
 static void bytes_lost(struct rd_world *rd, struct rd_actor *a, uint32_t slot)
 {
@@ -18,8 +24,29 @@ static void bytes_lost(struct rd_world *rd, struct rd_actor *a, uint32_t slot)
 
 	if (op->opcode == WEFT_OP_READ || op->opcode == WEFT_OP_FETCH_ADD)
 		roce_node_accept(rd_roce_of(rd, a->index), rd_local_of(a, slot), op->bytes);
-	else if (op->opcode != WEFT_OP_SEND && op->bytes > *bytes)
+	else if (op->opcode != WEFT_OP_SEND && op->bytes > *bytes && is_alive(rd, op))
 		*bytes = op->bytes;
+}
+
+/* Not known: it may have been carried out, and may still be. */
+static void ended_perhaps(struct rd_world *rd, struct rd_actor *a, uint32_t slot)
+{
+	const struct rd_op *op = &a->ops[slot];
+
+	bytes_lost(rd, a, slot);
+	if (!is_alive(rd, op))
+		return;
+	if (op->opcode == WEFT_OP_FETCH_ADD)
+		rd->lost_adds[rd_node_of(op->to)]++;
+	else
+		rd->lost_sends[op->to]++;
+}
+
+static bool is_excused(struct rd_world *rd, const struct rd_actor *a, const struct rd_op *op)
+{
+	const struct rd_way *way = rd_way_of(rd, rd_node_of(a->index), rd_node_of(op->to));
+
+	return way->is_broken || way->generation != op->generation;
 }
 
 static void ended_well(struct roce_world *w, struct rd_actor *a, uint32_t slot)
@@ -30,6 +57,12 @@ static void ended_well(struct roce_world *w, struct rd_actor *a, uint32_t slot)
 	if (op->is_bad) {
 		roce_fail(w, "actor %u: request %u had to be refused and ended well", a->index,
 			  op->number);
+		return;
+	}
+	w->succeeded++;
+	w->bytes += op->bytes;
+	if (!is_alive(rd, op)) { /* the memory is that of another by now */
+		bytes_lost(rd, a, slot);
 		return;
 	}
 	roce_judge_done(w, &(struct roce_done){
@@ -47,8 +80,6 @@ static void ended_well(struct roce_world *w, struct rd_actor *a, uint32_t slot)
 				   .adds = &rd->adds[rd_node_of(op->to)],
 			   });
 	a->sent_to[op->to] += op->opcode == WEFT_OP_WRITE_IMM || op->opcode == WEFT_OP_SEND;
-	w->succeeded++;
-	w->bytes += op->bytes;
 }
 
 /* What was under way when its queue pair was reset may have been carried out, or not. */
@@ -60,13 +91,8 @@ static void ended_flushed(struct roce_world *w, struct rd_actor *a, uint32_t slo
 	if (!a->is_stopped)
 		roce_fail(w, "actor %u: request %u was flushed without a failure before it",
 			  a->index, op->number);
-	if (!a->is_resetting)
-		return;
-	if (op->opcode == WEFT_OP_FETCH_ADD)
-		rd->lost_adds++;
-	else
-		rd->lost_sends++;
-	bytes_lost(rd, a, slot);
+	if (a->is_resetting)
+		ended_perhaps(rd, a, slot);
 }
 
 /*
@@ -77,7 +103,7 @@ static void ended_badly(struct roce_world *w, struct rd_actor *a, const struct w
 {
 	struct rd_world *rd = rd_world_of(w);
 	const struct rd_op *op = &a->ops[c->id];
-	bool was_away = rd->actors[op->to].was_reset;
+	bool was_away = rd->actors[op->to].was_reset || is_excused(rd, a, op);
 
 	if ((a->is_stopped && !a->is_resetting) || (!op->is_bad && !was_away) ||
 	    !(c->status == WEFT_ERR_REMOTE_ACCESS || c->status == WEFT_ERR_PEER_GONE ||
@@ -85,7 +111,9 @@ static void ended_badly(struct roce_world *w, struct rd_actor *a, const struct w
 		roce_fail(w, "actor %u: request %u to actor %u failed without a cause: %s, %s",
 			  a->index, op->number, op->to, weft_status_name(c->status),
 			  weft_reason_name(c->reason));
-	if (!op->is_bad)
+	if (is_excused(rd, a, op))
+		ended_perhaps(rd, a, (uint32_t)c->id);
+	else if (!op->is_bad)
 		bytes_lost(rd, a, (uint32_t)c->id);
 	a->is_stopped = true;
 }
@@ -113,9 +141,21 @@ static void ended(struct roce_world *w, struct rd_actor *a, const struct weft_co
 /* ---- Receives ------------------------------------------------------------------------------- */
 
 /* RD-04: a node has one context towards each other. */
-static uint32_t context_towards(const struct rd_world *rd, uint32_t actor, uint32_t other)
+static uint32_t context_towards(struct rd_world *rd, uint32_t actor, uint32_t other)
 {
-	return ib_ee_number(ib_mesh_ee(rd->mesh.net, rd_node_of(actor), rd_node_of(other)));
+	const struct ib_ee *ee = rd->net->ee(rd, rd_node_of(actor), rd_node_of(other));
+
+	return ee ? ib_ee_number(ee) : 0;
+}
+
+/* The queue pair by which it sent that request. */
+static uint32_t source_of(const struct rd_actor *a, uint32_t number)
+{
+	uint32_t i = a->life_count - 1;
+
+	while (i > 0 && a->lives[i].first > number)
+		i--;
+	return a->lives[i].qp_number;
 }
 
 /* A Send names its sender, and comes after those that the sender had sent before. */
@@ -127,7 +167,8 @@ static void letter_judge(struct roce_world *w, struct rd_actor *a, const struct 
 	struct rd_letter head;
 
 	memcpy(&head, n->memory + at, sizeof(head));
-	if (head.from >= RD_ACTORS || c->src_qp_number != rd->actors[head.from].qp->number ||
+	if (head.from >= RD_ACTORS ||
+	    c->src_qp_number != source_of(&rd->actors[head.from], head.number) ||
 	    c->src_ee_number != context_towards(rd, a->index, head.from) ||
 	    !roce_node_holds(n, at, head.number, sizeof(head), c->byte_count)) {
 		roce_fail(w, "actor %u: a message is not what its sender sent", a->index);
@@ -168,87 +209,113 @@ static struct rd_actor *actor_of(struct roce_world *w, int node, uint32_t number
 	struct rd_world *rd = rd_world_of(w);
 
 	for (uint32_t i = 0; i < RD_ACTORS; i++) {
-		if (rd_node_of(i) == node && rd->actors[i].qp->number == number)
+		if (rd_node_of(i) == node && rd_qp_number(&rd->actors[i]) == number)
 			return &rd->actors[i];
 	}
 	roce_fail(w, "node %d: a completion of QP %06x, which is not there", node, number);
 	return NULL;
 }
 
-void rd_judge_poll(struct roce_world *w, int node)
+bool rd_judge_poll(struct roce_world *w, int node)
 {
-	struct roce_node *n = &rd_world_of(w)->mesh.nodes[node];
+	struct roce_node *n = rd_world_of(w)->nodes[node];
 	struct weft_completion c;
+	bool has_some = false;
 	struct rd_actor *a;
 
 	while (!roce_has_failed(w) && ib_node_cq_poll(n->ib, n->send_cq, &c)) {
+		has_some = true;
 		a = actor_of(w, node, c.qp_number);
 		if (a)
 			ended(w, a, &c);
 	}
 	while (!roce_has_failed(w) && ib_node_cq_poll(n->ib, n->recv_cq, &c)) {
+		has_some = true;
 		a = actor_of(w, node, c.qp_number);
 		if (a)
 			received(w, a, &c);
 	}
+	return has_some;
 }
 
 /* ---- The end -------------------------------------------------------------------------------- */
+
+static void actor_lose(struct rd_world *rd, struct rd_actor *a)
+{
+	while (a->ended < a->begun) {
+		uint32_t slot = a->ended++ % RD_DEPTH;
+
+		if (!a->ops[slot].is_bad)
+			ended_perhaps(rd, a, slot);
+		a->ops[slot].is_used = false;
+	}
+	a->posted = a->received = a->got = 0;
+	memset(a->is_posted, 0, sizeof(a->is_posted));
+	memset(a->came_from, 0, sizeof(a->came_from));
+	a->is_stopped = a->is_resetting = a->was_reset = false;
+	rd->lost_sends[a->index] = 0;
+	for (uint32_t from = 0; from < RD_ACTORS; from++) {
+		rd->actors[from].sent_to[a->index] = 0;
+		memset(rd->actors[from].may_have_written[a->index], 0,
+		       sizeof(rd->actors[from].may_have_written[a->index]));
+	}
+}
+
+/* Of requests to it those are not known any more that are on their way, too. */
+void rd_judge_lost(struct rd_world *rd, int node)
+{
+	rd->epochs[node]++;
+	for (uint32_t i = 0; i < RD_ACTORS; i++) {
+		if (rd_node_of(i) == node)
+			actor_lose(rd, &rd->actors[i]);
+	}
+	rd->adds[node] = (struct roce_adds){ .count = 0 };
+	rd->lost_adds[node] = 0;
+}
 
 /*
  * Every message that ended well came, once. What was flushed had not begun, but for what was under
  * way when its queue pair was reset.
  */
-static void counts_judge(struct roce_world *w)
+static void count_judge(struct roce_world *w, uint32_t to)
 {
 	struct rd_world *rd = rd_world_of(w);
+	uint32_t sent = 0, got = rd->actors[to].got;
 
-	for (uint32_t to = 0; to < RD_ACTORS; to++) {
-		uint32_t sent = 0, got = rd->actors[to].got;
-
-		for (uint32_t from = 0; from < RD_ACTORS; from++)
-			sent += rd->actors[from].sent_to[to];
-		if (got < sent || got > sent + rd->lost_sends)
-			roce_fail(w, "actor %u got %u messages of %u", to, got, sent);
-	}
-	for (int n = 0; n < RD_NODES; n++)
-		roce_judge_word(w, &rd->mesh.nodes[n], 0, &rd->adds[n], rd->lost_adds);
+	for (uint32_t from = 0; from < RD_ACTORS; from++)
+		sent += rd->actors[from].sent_to[to];
+	if (got < sent || got > sent + rd->lost_sends[to])
+		roce_fail(w, "actor %u got %u messages of %u", to, got, sent);
 }
 
-/* Of requests that a reset cut off: parts of Writes, and of Sends in receives that wait on. */
+/* Of requests that were cut off: parts of Writes, and of Sends in receives that wait on. */
 static void lost_bytes_accept(struct rd_world *rd, const struct rd_actor *a)
 {
+	struct roce_node *n = rd_roce_of(rd, a->index);
+
 	for (uint32_t slot = 0; slot < RD_RECEIVES; slot++) {
 		if (a->is_posted[slot])
-			roce_node_accept(rd_roce_of(rd, a->index),
-					 a->at + RD_AT_RECEIVE + slot * RD_SLOT, RD_SLOT);
+			roce_node_accept(n, a->at + RD_AT_RECEIVE + slot * RD_SLOT, RD_SLOT);
 	}
-	for (uint32_t to = 0; to < RD_ACTORS; to++) {
+	for (uint32_t i = 0; i < RD_ACTORS; i++) {
+		const struct rd_actor *from = &rd->actors[i];
+
 		for (uint32_t slot = 0; slot < RD_DEPTH; slot++)
-			roce_node_accept(rd_roce_of(rd, to), rd_target_of(&rd->actors[to], a, slot),
-					 a->may_have_written[to][slot]);
+			roce_node_accept(n, rd_target_of(a, from, slot),
+					 from->may_have_written[a->index][slot]);
 	}
 }
 
-static void memory_judge(struct roce_world *w)
+void rd_judge_node(struct roce_world *w, int node)
 {
 	struct rd_world *rd = rd_world_of(w);
 
-	for (uint32_t i = 0; i < RD_ACTORS; i++)
+	for (uint32_t i = 0; i < RD_ACTORS; i++) {
+		if (rd_node_of(i) != node)
+			continue;
+		count_judge(w, i);
 		lost_bytes_accept(rd, &rd->actors[i]);
-	for (int n = 0; n < RD_NODES; n++)
-		roce_node_judge(w, &rd->mesh.nodes[n]);
-	for (int a = 0; a < RD_NODES; a++) {
-		for (int b = 0; b < RD_NODES; b++) {
-			if (ib_ee_why(ib_mesh_ee(rd->mesh.net, a, b)) != WEFT_OK)
-				roce_fail(w, "the context of node %d for node %d failed", a, b);
-			roce_count_packets(w, ib_mesh_pipe(rd->mesh.net, a, b));
-		}
 	}
-}
-
-void rd_judge_end(struct roce_world *w)
-{
-	counts_judge(w);
-	memory_judge(w);
+	roce_judge_word(w, rd->nodes[node], 0, &rd->adds[node], rd->lost_adds[node]);
+	roce_node_judge(w, rd->nodes[node]);
 }

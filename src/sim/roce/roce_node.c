@@ -14,8 +14,14 @@ enum { TAGS_MAX = 64, CQ_ENTRIES = 4096 };
 
 int roce_node_init(struct roce_node *n, const struct roce_world *w, uint32_t index)
 {
+	return roce_node_init_large(n, w, index, ROCE_NODE_QPS);
+}
+
+int roce_node_init_large(struct roce_node *n, const struct roce_world *w, uint32_t index,
+			 uint32_t qps_max)
+{
 	const struct adapter_config config = {
-		.options = { .tags_max = TAGS_MAX, .translations_max = 64, .qps_max = 64 },
+		.options = { .tags_max = TAGS_MAX, .translations_max = 64, .qps_max = qps_max },
 		.secret = { prng_mix(w->seed + 1), index + 1 },
 	};
 

@@ -22,8 +22,12 @@ struct roce_node {
 	uint32_t index, size;
 };
 
+enum { ROCE_NODE_QPS = 64 };
+
 /* The adapter, which the network needs first. 0, or -1 when memory is short. */
 int roce_node_init(struct roce_node *n, const struct roce_world *w, uint32_t index);
+int roce_node_init_large(struct roce_node *n, const struct roce_world *w, uint32_t index,
+			 uint32_t qps_max);
 
 /* The rest, in a network. The memory is all zero. 0, or -1 when memory is short. */
 int roce_node_open(struct roce_node *n, struct ib_node *ib, uint32_t memory_bytes);

@@ -8,10 +8,18 @@
 #include "base/prng.h"
 
 static const struct roce_scenario *const scenarios[ROCE_SCENARIOS] = {
-	[ROCE_RC] = &roce_rc,		[ROCE_UC] = &roce_uc,	  [ROCE_RD] = &roce_rd,
-	[ROCE_CM] = &roce_cm,		[ROCE_UD] = &roce_ud,	  [ROCE_XRC] = &roce_xrc,
-	[ROCE_RUNS] = &roce_runs,	[ROCE_NEAR] = &roce_near, [ROCE_NEAR_UC] = &roce_near_uc,
+	[ROCE_RC] = &roce_rc,
+	[ROCE_UC] = &roce_uc,
+	[ROCE_RD] = &roce_rd,
+	[ROCE_CM] = &roce_cm,
+	[ROCE_UD] = &roce_ud,
+	[ROCE_XRC] = &roce_xrc,
+	[ROCE_RUNS] = &roce_runs,
+	[ROCE_NEAR] = &roce_near,
+	[ROCE_NEAR_UC] = &roce_near_uc,
 	[ROCE_NEAR_UD] = &roce_near_ud,
+	[ROCE_NEAR_XRC] = &roce_near_xrc,
+	[ROCE_NEAR_RD] = &roce_near_rd,
 };
 
 void roce_fail(struct roce_world *w, const char *format, ...)

@@ -37,6 +37,8 @@ enum roce_scenario_id {
 	ROCE_NEAR,
 	ROCE_NEAR_UC,
 	ROCE_NEAR_UD,
+	ROCE_NEAR_XRC,
+	ROCE_NEAR_RD,
 	ROCE_SCENARIOS,
 	ROCE_ANY = ROCE_SCENARIOS /* the seed draws which */
 };
@@ -77,7 +79,7 @@ struct roce_scenario {
 };
 
 extern const struct roce_scenario roce_rc, roce_uc, roce_rd, roce_cm, roce_ud, roce_xrc, roce_runs,
-	roce_near, roce_near_uc, roce_near_ud;
+	roce_near, roce_near_uc, roce_near_ud, roce_near_xrc, roce_near_rd;
 
 /* Records the first failure, in words. */
 void roce_fail(struct roce_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
