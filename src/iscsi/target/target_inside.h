@@ -67,13 +67,14 @@ enum target_task_fault {
 struct target_task {
 	struct list link; /* of the session, in the order of arrival */
 	struct target_task *next_by_itt;
-	struct list wait; /* node->starved, session->held (by CmdSN) or connection->out */
+	/* node->starved, session->greedy, session->held (by CmdSN) or connection->out */
+	struct list wait;
 	enum target_task_kind kind;
 	enum target_task_state state;
 	struct target_session *session;
 	uint32_t itt, cmd_sn;
 	uint64_t lun, order; /* as on the wire; in order of arrival */
-	uint64_t held_ns;    /* it has memory since then */
+	uint64_t held_ns;    /* since then its memory waits for the initiator */
 	bool is_immediate, is_read, is_write, is_counted /* in session->in_flight */;
 	bool is_extra;	   /* its slot is none of the session's window */
 	bool is_ordered;   /* its CmdSN has come */
@@ -127,10 +128,12 @@ struct target_session {
 	uint32_t nexus;
 	uint32_t window, in_flight; /* slots; tasks whose status is not sent */
 	uint32_t exp_cmd_sn;
-	uint32_t slots; /* tasks that are none of the extra ones */
+	uint32_t slots, extras; /* tasks that are none of the extra ones, and those */
 	uint32_t ordered_count, cut_count;
 	uint64_t memory_bytes;
 	struct list tasks, held;
+	struct list greedy; /* tasks that wait for memory because the session has its share */
+	struct list wait;   /* node->greedy */
 	struct target_task *by_itt[TASK_BUCKETS];
 	struct iscsi_params params;
 	struct iscsi_session_counts counts;
@@ -206,6 +209,7 @@ struct iscsi_node {
 	uint32_t target_count;
 	struct list connections, sessions, zombies, attention, half_open;
 	struct list starved; /* tasks that wait for memory */
+	struct list greedy;  /* sessions whose tasks wait for that of their own session */
 	uint64_t hungry_ns;  /* when to look who holds it; UINT64_MAX: none starves */
 	uint32_t connection_count, session_count, zombie_count;
 	uint32_t open_count;				   /* connections that are not closed */
