@@ -81,9 +81,9 @@ class Connection:
         elif cdb[0] == 0x12:
             self.reply(header, bytes([0, 0, 5, 2, 31, 0, 0, 2]) + b"LIAR    disk            0001")
         elif cdb[0] == 0x25:
-            self.reply(header, struct.pack(">II", BLOCKS - 1, BLOCK))
+            self.reply(header, struct.pack(">II", min(self.liar.last, 0xffffffff), self.liar.block))
         elif cdb[0] == 0x9e:
-            self.reply(header, struct.pack(">QI", BLOCKS - 1, BLOCK) + bytes(20))
+            self.reply(header, struct.pack(">QI", self.liar.last, self.liar.block) + bytes(20))
         elif cdb[0] == 0x1a:
             self.reply(header, bytes([3, 0, 0, 0]))
         elif cdb[0] in (0x28, 0x88, 0x2a, 0x8a):
@@ -111,10 +111,10 @@ class Connection:
 
 
 class Liar:
-    """lie(connection, header, length) answers a READ or a WRITE of so many bytes."""
+    """lie(connection, header, length) answers a READ or a WRITE of so many bytes. last: the last block that it says."""
 
-    def __init__(self, lie):
-        self.lie, self.connections = lie, 0
+    def __init__(self, lie, last=BLOCKS - 1, block=BLOCK):
+        self.lie, self.last, self.block, self.connections = lie, last, block, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = "iscsi://127.0.0.1:%d/iqn.2026-11.org.example:liar/0" % self.listener.getsockname()[1]
         self.thread = threading.Thread(target=self.accept, daemon=True)

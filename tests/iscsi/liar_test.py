@@ -69,5 +69,13 @@ def test_iscsi_what_a_target_did_wrong_is_said(folder):
     told(folder, lambda c, header, _: c.r2t(header, 0, BLOCK), "iscsi_entry_right")
 
 
+def test_iscsi_sizes_that_cannot_be_are_refused(_):
+    for last, block in ((2 ** 64 - 1, 512), (2 ** 64 - 2, 512), (2 ** 63, 4096), (100, 0), (100, 511), (100, 1 << 24)):
+        with Liar(whole, last, block) as liar:
+            done = run(WEFT, "iscsi", "info", liar.url)
+            expect_equal("%d blocks of %d: %s%s" % (last, block, done.stdout, done.stderr), done.returncode, 1)
+            expect("why: " + done.stderr, "a size that cannot be (iscsi_unsupported)" in done.stderr)
+
+
 if __name__ == "__main__":
     main(globals())
