@@ -74,7 +74,7 @@ const struct reason_row
 						"The CmdSN of a request skips others, which never come on this connection." },
 		[WEFT_R_ISCSI_DATA_ORDER -
 			REASON_ISCSI_FIRST] = { "iscsi_data_order", "-", EPROTO,
-						"A Data-Out has another DataSN, offset, length or Target Transfer Tag than is next." },
+						"A Data-In or Data-Out has another DataSN, offset, length or transfer tag than is next." },
 		[WEFT_R_ISCSI_PHASE -
 			REASON_ISCSI_FIRST] = { "iscsi_phase", "-", EPROTO,
 						"A Login Request came after the login." },

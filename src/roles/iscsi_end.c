@@ -81,6 +81,7 @@ static bool end_open(struct iscsi_server *s, int fd)
 	end->fd = fd;
 	end->can_recv = true;
 	end->can_send = true;
+	end->is_hung_up = false;
 	list_add_tail(&s->busy, &end->link);
 	if (iscsi_server_watch(s, fd, end))
 		return true;
@@ -140,7 +141,8 @@ uint64_t iscsi_ends_expire(struct iscsi_server *s)
 
 void iscsi_end_told(struct iscsi_end *end, uint32_t events)
 {
-	end->can_recv |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+	end->is_hung_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+	end->can_recv |= (events & EPOLLIN) != 0 || end->is_hung_up;
 	end->can_send |= (events & EPOLLOUT) != 0;
 	if (end->fd >= 0 && end->core && !list_is_linked(&end->link))
 		list_add_tail(&end->server->busy, &end->link);
@@ -187,8 +189,8 @@ static bool receive(struct iscsi_end *end)
 			break;
 		r = socket_recv(end->fd, &l, &n);
 		if (r == SOCKET_MOVED) {
-			/* Less than there was room for: there is no more now. */
-			end->can_recv = n == l.length;
+			/* Less than there was room for: there is no more now, but for the end. */
+			end->can_recv = n == l.length || end->is_hung_up;
 			iscsi_connection_got(end->core, s->now_ns, &l, n);
 			s->has_received = true;
 			has_any = true;

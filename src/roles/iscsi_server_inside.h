@@ -47,6 +47,7 @@ struct iscsi_end {
 	struct iscsi_server *server;
 	struct iscsi_connection *core; /* NULL: only waits for the peer's end of the connection */
 	bool can_recv, can_send;
+	bool is_hung_up;    /* the peer sends no more: behind what it sent is the end */
 	uint64_t linger_ns; /* without core: closed then */
 	struct list link;   /* of the free, the busy or the lingering ones */
 };

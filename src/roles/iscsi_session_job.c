@@ -507,7 +507,8 @@ static enum weft_reason outcome(const struct session_part *p)
 
 	if (r->reason != WEFT_OK)
 		return r->reason;
-	if (r->status != 0x00 && r->status != 0x04)
+	/* CONDITION MET is good for PRE-FETCH: it says nothing of data. */
+	if (r->status != 0x00 && (r->status != 0x04 || o != WEFT_ISCSI_COMMAND))
 		return WEFT_R_ISCSI_STATUS;
 	if (o != WEFT_ISCSI_COMMAND && r->is_underflow && r->residual > 0)
 		return WEFT_R_ISCSI_DATA_MISSING;

@@ -22,7 +22,7 @@ struct iscsi_store {
 	struct list failed; /* the same: it did not take them */
 	struct weft_iscsi_result ended[BATCH];
 	uint32_t count, at; /* of them; the next one */
-	char failure[WEFT_ISCSI_TEXT_MAX];
+	char failure[WEFT_ISCSI_WHY_MAX];
 };
 
 static struct iscsi_store *iscsi_of(struct store *s)
@@ -127,13 +127,32 @@ static enum weft_reason reason_of(const struct weft_iscsi_result *e)
 	return WEFT_R_STORE_READONLY;
 }
 
+/* What ended the last connection says more than that there is none, or no answer by it. */
+static void failure_set(struct iscsi_store *s, const struct weft_iscsi_result *e)
+{
+	bool is_of_connection = e->reason == WEFT_R_ISCSI_GONE ||
+				e->reason == WEFT_R_ISCSI_RETRIES ||
+				e->reason == WEFT_R_ISCSI_TIMEOUT;
+	struct weft_iscsi_info info = { 0 };
+	size_t length;
+
+	weft_iscsi_result_text(e, s->failure);
+	if (!is_of_connection || weft_iscsi_session_query(s->session, &info) != WEFT_OK ||
+	    info.reason == WEFT_OK || info.reason == e->reason)
+		return;
+	length = strlen(s->failure);
+	snprintf(s->failure + length, sizeof(s->failure) - length,
+		 " The last connection was lost for %s: %s", weft_reason_name(info.reason),
+		 weft_reason_text(info.reason));
+}
+
 static struct store_request *take(struct iscsi_store *s, const struct weft_iscsi_result *e)
 {
 	struct store_request *r = e->context;
 	enum weft_reason reason = reason_of(e);
 
 	if (reason != WEFT_OK)
-		weft_iscsi_result_text(e, s->failure);
+		failure_set(s, e);
 	s->is_lost |= reason == WEFT_R_STORE_LOST;
 	/* Of several flushes that were under way one is told, and none may succeed. */
 	if (reason == WEFT_OK && r->op == STORE_FLUSH && s->is_lost)

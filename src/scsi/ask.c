@@ -335,8 +335,10 @@ static bool is_sound(const struct scsi_capacity *c)
 bool scsi_answer_capacity_10(struct scsi_capacity *c, const uint8_t *bytes, size_t length)
 {
 	struct rd r = rd_of(bytes, length);
+	uint32_t last = rd_u32(&r);
 
-	*c = (struct scsi_capacity){ .blocks = (uint64_t)rd_u32(&r) + 1 };
+	/* SBC-3 section 5.15.2: all ones say that only the long form can tell. */
+	*c = (struct scsi_capacity){ .blocks = last == UINT32_MAX ? 0 : (uint64_t)last + 1 };
 	c->block_bytes = c->physical_block_bytes = rd_u32(&r);
 	return !r.is_short && is_sound(c);
 }

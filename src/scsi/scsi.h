@@ -192,7 +192,10 @@ uint64_t scsi_data_need(struct scsi_target *target, uint16_t lun, const uint8_t 
 /* The target has the task, and scsi_next_done() returns it exactly once. */
 void scsi_submit(struct scsi_target *target, struct scsi_task *t, uint64_t now_ns);
 
-/* Takes a completed task; NULL: none at present. */
+/*
+ * Takes a completed task; NULL: none at present. It does a bounded amount of work: scsi_due() is
+ * now while there is more, as of a command for many blocks of a device in memory.
+ */
 struct scsi_task *scsi_next_done(struct scsi_target *target, uint64_t now_ns);
 
 /* When to call scsi_expire(), then scsi_next_done(), if no other event comes first. */

@@ -237,15 +237,16 @@ void scsi_submit(struct scsi_target *target, struct scsi_task *t, uint64_t now_n
 
 struct scsi_task *scsi_next_done(struct scsi_target *target, uint64_t now_ns)
 {
+	enum { PASSES_MAX = 2 };
 	struct scsi_task *t;
-	bool is_moving = true;
 
 	target->now_ns = now_ns;
-	/* Every pass ends with a completed task, or has let one take a further step. */
-	while (list_is_empty(&target->done) && is_moving) {
-		is_moving = false;
+	target->has_more = true;
+	/* The caller has others to look after, too: the rest is for its next call. */
+	for (int n = 0; n < PASSES_MAX && list_is_empty(&target->done) && target->has_more; n++) {
+		target->has_more = false;
 		for (uint32_t i = 0; i < target->unit_count; i++)
-			is_moving |= unit_poll(&target->units[i]);
+			target->has_more |= unit_poll(&target->units[i]);
 	}
 	if (list_is_empty(&target->done))
 		return NULL;
@@ -256,7 +257,7 @@ struct scsi_task *scsi_next_done(struct scsi_target *target, uint64_t now_ns)
 
 uint64_t scsi_due(const struct scsi_target *target)
 {
-	uint64_t due_ns = STORE_NEVER;
+	uint64_t due_ns = target->has_more ? target->now_ns : STORE_NEVER;
 
 	for (uint32_t i = 0; i < target->unit_count; i++) {
 		uint64_t unit_ns = store_due(target->units[i].store);

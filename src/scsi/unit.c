@@ -309,14 +309,16 @@ static enum scsi_reason device_failure(const struct scsi_unit *u, struct scsi_ta
 
 bool unit_poll(struct scsi_unit *u)
 {
+	enum { STEPS_MAX = 8 };
 	struct store_request *r;
-	bool is_any = false;
+	uint32_t steps = 0;
 
-	while ((r = store_next_done(u->store, u->target->now_ns))) {
+	/* A device that completes at once would go on until a VERIFY of all blocks has ended. */
+	while (steps < STEPS_MAX && (r = store_next_done(u->store, u->target->now_ns))) {
 		struct scsi_task *t = CONTAINER_OF(r, struct scsi_task, request);
 		enum scsi_reason reason = SCSI_R_ABORTED;
 
-		is_any = true;
+		steps++;
 		if (r->reason != WEFT_OK)
 			reason = device_failure(u, t);
 		else if (!t->is_aborted)
@@ -324,7 +326,7 @@ bool unit_poll(struct scsi_unit *u)
 		if (reason != SCSI_PENDING)
 			task_end(u, t, reason);
 	}
-	return unit_wake(u) || is_any;
+	return unit_wake(u) || steps > 0;
 }
 
 static enum scsi_reason request_submit(struct scsi_unit *u, struct scsi_task *t)

@@ -105,6 +105,7 @@ struct scsi_target {
 	uint8_t *reply; /* parameter data of the command at hand */
 	uint32_t reply_bytes;
 	uint64_t now_ns; /* of the call at hand */
+	bool has_more;	 /* devices have completed requests that were not looked at yet */
 };
 
 /* ---- Commands ------------------------------------------------------------------------------- */
@@ -276,7 +277,7 @@ void mode_reset(struct scsi_unit *u);
 /* ---- A unit, for the target ----------------------------------------------------------------- */
 
 void unit_take(struct scsi_unit *u, struct scsi_task *t);
-/* True: a task has taken a step. */
+/* A few steps of tasks whose device requests have completed. True: a task has taken one. */
 bool unit_poll(struct scsi_unit *u);
 void unit_abort_task(struct scsi_unit *u, struct scsi_task *t);
 /* All tasks of the nexus, or of EVERY_NEXUS, but the one that asks for it, which may be NULL. */

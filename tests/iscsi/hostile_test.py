@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import resource
+import signal
 import socket
 import struct
 import sys
@@ -394,6 +395,46 @@ def test_iscsi_without_descriptors_those_who_are_there_go_on(folder):
                     s.close()
         served(target)
         nothing_left(target, target.descriptors)
+
+
+def test_iscsi_what_comes_with_the_end_of_a_connection_leaves_nothing(folder):
+    with Attack(folder, lines="alive 3600s") as target:
+        crowd = [Initiator(target.port, NAME, isid=isid).log_in().ready() for isid in range(8)]
+        os.kill(target.process.pid, signal.SIGSTOP)  # Bytes and the end are one event then.
+        for one in crowd:
+            one.socket.sendall(bytes(20))
+            one.socket.close()
+        os.kill(target.process.pid, signal.SIGCONT)
+        target.over()
+
+
+def test_iscsi_immediate_commands_of_one_session_do_not_keep_others_out(folder):
+    with Attack(folder, lines="sessions 4") as target:
+        with target.log_in(ImmediateData="No") as bad:
+            for _ in range(1000):
+                bad.itt += 1
+                bad.send(ini.COMMAND | ini.IMMEDIATE, ini.FINAL | ini.WRITE, struct.pack(">I", 512) + bad.numbers() +
+                         ini.cdb(0x2a, 0, 1).ljust(16, b"\0"))
+            seen = [bad.take().opcode for _ in range(1000)]
+            expect("some are taken: %s" % set(seen), set(seen) == {ini.R2T, ini.REJECT})
+            served(target)
+        target.over()
+
+
+def test_iscsi_a_stuck_disk_leaves_memory_to_others(folder):
+    with Attack(folder, "mem:8M", "delay:3600s(mem:8M)", lines="memory 32M") as target:
+        with target.log_in() as bad:
+            for _ in range(100):
+                bad.read(0, 1024, lun=1)
+            wait_for(lambda: target.status()["memory_used"] > 8 * MIB, "it has memory")
+            served(target)
+
+
+def test_iscsi_a_verify_of_a_huge_disk_stops_nobody_else(folder):
+    with Attack(folder, "mem:1T") as target:
+        with target.log_in() as bad:
+            bad.command(struct.pack(">BBQIBB", 0x8f, 0, 0, 0x7fffffff, 0, 0))
+            served(target)
 
 
 def test_iscsi_pdus_know_their_fields(_):

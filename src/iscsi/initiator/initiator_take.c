@@ -108,6 +108,12 @@ static enum weft_reason take_data(struct iscsi_initiator *i, const struct iscsi_
 
 	if (!r)
 		return WEFT_R_ISCSI_NO_TASK;
+	/*
+	 * Sections 13.18 and 13.19: both are Yes here, so each byte comes once and in its
+	 * order. The sum of what came says then that all of it did.
+	 */
+	if (i->calls->shows_data && p->offset != r->moved_bytes)
+		return WEFT_R_ISCSI_DATA_ORDER;
 	r->moved_bytes += p->data_bytes;
 	if (p->has_status) {
 		take_status(r, p);

@@ -69,6 +69,7 @@ enum weft_reason iscsi_node_create(const struct iscsi_node_config *c, struct isc
 	list_init(&node->attention);
 	list_init(&node->half_open);
 	list_init(&node->starved);
+	list_init(&node->greedy);
 	node->hungry_ns = UINT64_MAX;
 	list_init(&node->texts_free);
 	list_init(&node->texts_open);
@@ -416,7 +417,16 @@ void target_node_starve(struct iscsi_node *node, struct target_task *t)
 		node->hungry_ns = deadline_after(node->now_ns, hold_ns(node));
 }
 
-/* Of those that wait for data of their initiators, the one that has had memory for longest. */
+/* Its memory is for data that its initiator has yet to send or to take. */
+static bool is_holder(const struct target_task *t)
+{
+	bool is_waiting = t->state == TASK_COLLECTING || t->state == TASK_PUTTING ||
+			  (t->state == TASK_ENDING && !t->is_submitted);
+
+	return is_waiting && t->span_count > 0 && t->session->connection;
+}
+
+/* Of those that wait for their initiators, the one that has done so for longest. */
 static struct target_task *holder_find(struct iscsi_node *node)
 {
 	struct target_task *oldest = NULL;
@@ -424,14 +434,13 @@ static struct target_task *holder_find(struct iscsi_node *node)
 	for (uint32_t i = 0; i < node->config.tasks_max; i++) {
 		struct target_task *t = &node->tasks[i];
 
-		if (t->state == TASK_COLLECTING && t->span_count > 0 && t->session->connection &&
-		    (!oldest || t->held_ns < oldest->held_ns))
+		if (is_holder(t) && (!oldest || t->held_ns < oldest->held_ns))
 			oldest = t;
 	}
 	return oldest;
 }
 
-/* Ends sessions that hold memory for data that does not come, one by one, while others starve. */
+/* Ends sessions that neither send nor take data, one by one, while others starve for its memory. */
 static void holders_expire(struct iscsi_node *node)
 {
 	node->hungry_ns = UINT64_MAX;
@@ -458,6 +467,31 @@ static void feed_starved(struct iscsi_node *node)
 		target_task_step(CONTAINER_OF(l, struct target_task, wait));
 		if (node->starved.next == l)
 			return;
+	}
+}
+
+/* Tasks that waited until their session had less of the memory: of each session one in turn. */
+static void feed_greedy(struct iscsi_node *node)
+{
+	bool has_any = true;
+
+	/* Bound: each turn but the last takes a task off a list. */
+	while (has_any) {
+		struct list *l = node->greedy.next;
+
+		has_any = false;
+		while (l != &node->greedy) {
+			struct target_session *s = CONTAINER_OF(l, struct target_session, wait);
+			struct list *first = s->greedy.next;
+
+			l = l->next;
+			if (first == &s->greedy) {
+				list_remove(&s->wait);
+				continue;
+			}
+			target_task_step(CONTAINER_OF(first, struct target_task, wait));
+			has_any |= s->greedy.next != first;
+		}
 	}
 }
 
@@ -489,6 +523,7 @@ void target_node_settle(struct iscsi_node *node)
 	while (node->has_freed) {
 		node->has_freed = false;
 		feed_starved(node);
+		feed_greedy(node);
 		kick_all(node);
 		target_manage_check(node);
 		resume_all(node);

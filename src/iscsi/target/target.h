@@ -101,7 +101,10 @@ struct iscsi_node_config {
 enum {
 	ISCSI_MEMORY_UNIT = 1 << 20,
 	ISCSI_TRANSFER_MAX = 16 << 20,
-	ISCSI_EXTRAS_MAX = 32 /* immediate requests of a session at a time */
+	/* Immediate requests of a session at a time: commands, and functions besides. */
+	ISCSI_EXTRA_COMMANDS_MAX = 16,
+	ISCSI_EXTRA_FUNCTIONS_MAX = 8,
+	ISCSI_EXTRAS_MAX = ISCSI_EXTRA_COMMANDS_MAX + ISCSI_EXTRA_FUNCTIONS_MAX
 };
 
 /* A configuration for a node with so many sessions. */

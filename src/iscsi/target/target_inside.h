@@ -67,13 +67,14 @@ enum target_task_fault {
 struct target_task {
 	struct list link; /* of the session, in the order of arrival */
 	struct target_task *next_by_itt;
-	struct list wait; /* node->starved, session->held (by CmdSN) or connection->out */
+	/* node->starved, session->greedy, session->held (by CmdSN) or connection->out */
+	struct list wait;
 	enum target_task_kind kind;
 	enum target_task_state state;
 	struct target_session *session;
 	uint32_t itt, cmd_sn;
 	uint64_t lun, order; /* as on the wire; in order of arrival */
-	uint64_t held_ns;    /* it has memory since then */
+	uint64_t held_ns;    /* since then its memory waits for the initiator */
 	bool is_immediate, is_read, is_write, is_counted /* in session->in_flight */;
 	bool is_extra;	   /* its slot is none of the session's window */
 	bool is_ordered;   /* its CmdSN has come */
@@ -132,6 +133,8 @@ struct target_session {
 	uint32_t ordered_count, cut_count;
 	uint64_t memory_bytes;
 	struct list tasks, held;
+	struct list greedy; /* tasks that wait for memory because the session has its share */
+	struct list wait;   /* node->greedy */
 	struct target_task *by_itt[TASK_BUCKETS];
 	struct iscsi_params params;
 	struct iscsi_session_counts counts;
@@ -208,6 +211,7 @@ struct iscsi_node {
 	uint32_t target_count;
 	struct list connections, sessions, zombies, attention, half_open;
 	struct list starved; /* tasks that wait for memory */
+	struct list greedy;  /* sessions whose tasks wait for that of their own session */
 	uint64_t hungry_ns;  /* when to look who holds it; UINT64_MAX: none starves */
 	uint32_t connection_count, session_count, zombie_count;
 	uint32_t open_count;				   /* connections that are not closed */

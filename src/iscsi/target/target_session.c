@@ -131,6 +131,8 @@ static void fill(struct target_session *s, struct iscsi_connection *c)
 	list_init(&s->link);
 	list_init(&s->tasks);
 	list_init(&s->held);
+	list_init(&s->greedy);
+	list_init(&s->wait);
 }
 
 /* Section 6.3.4: the session goes on with this connection; tasks of the other end. */
@@ -218,6 +220,7 @@ void target_session_end(struct target_session *s)
 
 	s->connection->session = NULL;
 	s->connection = NULL;
+	list_remove(&s->wait);
 	list_remove(&s->link);
 	node->session_count--;
 	list_add_tail(&node->zombies, &s->link);

@@ -15,6 +15,17 @@ static struct target_task **bucket_of(struct target_session *s, uint32_t itt)
 	return &s->by_itt[(itt * (uint32_t)SPREAD) >> SHIFT];
 }
 
+/*
+ * Section 4.2.2.1: a session may always have an immediate command and an immediate function; of
+ * more it has a few, lest one takes the slots of all.
+ */
+static bool has_extra(const struct target_session *s, enum target_task_kind kind)
+{
+	uint32_t most = kind == TASK_MANAGE ? ISCSI_EXTRAS_MAX : ISCSI_EXTRA_COMMANDS_MAX;
+
+	return s->extras < most && s->node->unpromised > 0;
+}
+
 struct target_task *target_task_get(struct target_session *s, enum target_task_kind kind,
 				    uint32_t itt, bool is_extra)
 {
@@ -22,8 +33,7 @@ struct target_task *target_task_get(struct target_session *s, enum target_task_k
 	struct iscsi_node *node = s->node;
 	struct target_task *t;
 
-	if (is_extra ? node->unpromised == 0 || s->extras == ISCSI_EXTRAS_MAX
-		     : s->slots == s->window)
+	if (is_extra ? !has_extra(s, kind) : s->slots == s->window)
 		return NULL;
 	node->unpromised -= is_extra;
 	s->extras += is_extra;
@@ -267,6 +277,7 @@ static void put(struct target_task *t)
 	struct iscsi_connection *c = t->session->connection;
 
 	leave_queue(t, TASK_PUTTING);
+	t->held_ns = t->session->node->now_ns;
 	t->session->counts.failed += t->scsi.status != SCSI_GOOD;
 	c->mover->put_data(c, t);
 }
@@ -292,10 +303,44 @@ static void fail(struct target_task *t)
 	put(t);
 }
 
-static void starve(struct target_task *t)
+/*
+ * A session may have as much of the memory as it leaves to others, however many there are: what it
+ * has, whose initiator is slow or whose device hangs, never takes all. What is more waits for what
+ * it has. One task it may always have.
+ */
+static bool is_greedy(const struct target_task *t)
 {
-	if (!list_is_linked(&t->wait))
-		target_node_starve(t->session->node, t);
+	const struct target_session *s = t->session;
+	bool is_next = list_is_empty(&s->greedy) || s->greedy.next == &t->wait;
+
+	return s->memory_bytes > 0 && (!is_next || s->memory_bytes + 2 * (uint64_t)t->room >
+							   pool_free_bytes(s->node->pool));
+}
+
+/* Memory for a task whose turn it is. False: it waits. */
+static bool take_turn(struct target_task *t)
+{
+	struct iscsi_node *node = t->session->node;
+	bool is_turn = list_is_empty(&node->starved) || node->starved.next == &t->wait;
+
+	if (is_greedy(t)) {
+		if (t->session->greedy.next != &t->wait) {
+			list_remove(&t->wait);
+			list_add_tail(&t->session->greedy, &t->wait);
+		}
+		if (!list_is_linked(&t->session->wait))
+			list_add_tail(&node->greedy, &t->session->wait);
+		return false;
+	}
+	if (is_turn && target_task_take_memory(t, pool_bytes(node->pool) / RESERVE_PART)) {
+		list_remove(&t->wait);
+		return true;
+	}
+	if (node->starved.next != &t->wait) {
+		list_remove(&t->wait);
+		target_node_starve(node, t);
+	}
+	return false;
 }
 
 void target_task_step(struct target_task *t)
@@ -311,16 +356,8 @@ void target_task_step(struct target_task *t)
 		fail(t);
 		return;
 	}
-	if (t->room > 0 && t->span_count == 0) {
-		bool is_turn = list_is_empty(&node->starved) || node->starved.next == &t->wait;
-
-		if (!is_turn ||
-		    !target_task_take_memory(t, pool_bytes(node->pool) / RESERVE_PART)) {
-			starve(t);
-			return;
-		}
-		list_remove(&t->wait);
-	}
+	if (t->room > 0 && t->span_count == 0 && !take_turn(t))
+		return;
 	if (!is_whole) {
 		t->asked_from = t->is_asked ? t->asked_from : t->received;
 		t->is_asked = true;

@@ -329,6 +329,35 @@ TEST(test_sbc_verify_compares_if_asked)
 	bed_destroy(b);
 }
 
+/* A command for all blocks of a device that completes at once takes turns with others. */
+TEST(test_scsi_a_verify_of_all_blocks_leaves_turns_to_others)
+{
+	struct bed *b = bed_create(&(struct bed_config){ .block_bytes = 4096 });
+	static struct scsi_task read;
+	struct scsi_task *done = NULL;
+	int turns = 0;
+
+	bed_cdb(&b->task, "8f 00 00 00 00 00 00 00 00 00 00 00 04 00 00 00");
+	b->task.in = b->task.out = (struct scsi_data){ 0 };
+	b->task.nexus = b->nexus[0];
+	scsi_submit(b->target, &b->task, b->now_ns);
+	EXPECT(scsi_next_done(b->target, b->now_ns) == NULL);
+	EXPECT_EQ(scsi_due(b->target), b->now_ns);
+	bed_cdb(&read, "28 00 00 00 00 04 00 00 01 00");
+	b->in = (struct span){ b->data, 4096 };
+	read.in = (struct scsi_data){ &b->in, 1, 4096 };
+	read.nexus = b->nexus[1];
+	scsi_submit(b->target, &read, b->now_ns);
+	while (!done && turns++ < 10)
+		done = scsi_next_done(b->target, b->now_ns);
+	EXPECT(done == &read);
+	EXPECT_SENSE(&read, S_GOOD);
+	bed_finish(b, &b->task);
+	EXPECT_SENSE(&b->task, S_GOOD);
+	EXPECT_EQ(scsi_due(b->target), STORE_NEVER);
+	bed_destroy(b);
+}
+
 TEST(test_sbc_write_and_verify_in_every_form)
 {
 	static const char *const with[] = { "2e 02 00 00 00 04 00 01 90 00",

@@ -57,6 +57,32 @@ TEST(test_answers_to_no_task)
 		}
 }
 
+/* A sum that is right is not enough: what did not come would be what the memory had before. */
+TEST(test_rfc7143_13_18_data_in_twice_or_out_of_order)
+{
+	static const uint32_t offsets[][2] = { { 0, 0 }, { 256, 0 }, { 0, 128 }, { 0, 384 } };
+
+	for (uint32_t k = 0; k < sizeof(offsets) / sizeof(offsets[0]); k++) {
+		struct iscsi_pdu p = { .opcode = ISCSI_DATA_IN,
+				       .data_bytes = 256,
+				       .ttt = ISCSI_TAG_NONE,
+				       .offset = offsets[k][0] };
+		struct iscsi_request r;
+
+		bench_start(&b);
+		bench_command(&r, 0x28);
+		bench_submit(&b, &r);
+		bench_give(&b, &p, 0, NULL, 0);
+		if (offsets[k][0] == 0) {
+			EXPECT_EQ(b.closes, 0);
+			p.is_final = p.has_status = true;
+			p.offset = offsets[k][1];
+			bench_give(&b, &p, 0, NULL, 0);
+		}
+		expect_closed(WEFT_R_ISCSI_DATA_ORDER);
+	}
+}
+
 TEST(test_answer_of_another_kind)
 {
 	struct iscsi_request r, ping = { .kind = ISCSI_REQUEST_PING };
