@@ -102,7 +102,7 @@ int iscsi_status(int argc, char **argv)
 		.name = "iscsi status",
 		.help = iscsi_help,
 		.service = STAT_ISCSI,
-		.nobody = "is no iSCSI target, or is not there",
+		.absent = "is no iSCSI target, or is not there",
 		.nothing = "no iSCSI target of this user runs now",
 		.print = print_report,
 		.json = json_report,

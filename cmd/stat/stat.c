@@ -389,7 +389,7 @@ static int cmd_stat(int argc, char **argv)
 		.name = "stat",
 		.help = usage,
 		.service = STAT_COUNTERS,
-		.nobody = "shows no counters: it is not there, does not use weft's network now, or "
+		.absent = "shows no counters: it is not there, does not use weft's network now, or "
 			  "runs with WEFT_STAT=off",
 		.print = print_report,
 		.json = json_report,

@@ -98,7 +98,7 @@ static int args_read(int argc, char **argv, const struct stat_command *c, struct
 static int show_one(const struct stat_command *c, const struct stat_args *args)
 {
 	const char *const words[] = {
-		[STAT_NOBODY] = c->nobody,
+		[STAT_NOBODY] = c->absent,
 		[STAT_FOREIGN] = "is another user's",
 		[STAT_SILENT] = "does not answer; is it stopped?",
 		[STAT_UNREADABLE] = "answers what this version of weft does not understand",

@@ -15,7 +15,7 @@ struct stat_args {
 struct stat_command {
 	const char *name, *help;
 	const char *service; /* STAT_COUNTERS and so on */
-	const char *nobody;  /* what a process is that has none */
+	const char *absent;  /* what a process is that has none */
 	const char *nothing; /* what is said if no process has one */
 	void (*print)(const struct stat_report *r);
 	void (*json)(const struct stat_report *r);
