@@ -200,7 +200,7 @@ enum weft_reason push_take_packet(struct push_link *l, const uint8_t *bytes, siz
 
 /*
  * An act is done. Of a connection that is lost too: each act that was pulled is done once. A SEND
- * or WRITE that failed in RDMA mode ends the link for this reason.
+ * or WRITE that failed in RDMA mode breaks the link for this reason.
  */
 void push_done(struct push_link *l, uint64_t id, enum weft_reason reason, uint64_t now_ns);
 
@@ -249,6 +249,7 @@ enum push_event_kind {
 	PUSH_EVENT_POOL_CLOSED, /* own pool: its memory is its owner's again; reason */
 	PUSH_EVENT_ASKED_CFG,	/* the other end's request: push_answer() is owed */
 	PUSH_EVENT_ANSWER,	/* to push_ask(): cfg, with its reason */
+	PUSH_EVENT_BROKEN,	/* close the connection: the link ends by itself, for this reason */
 	PUSH_EVENT_ENDED	/* the last event: reason */
 };
 
