@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-const struct reason_row reason_push_rows[WEFT_REASON_COUNT - REASON_PUSH_FIRST] = {
+const struct reason_row reason_push_rows[REASON_LAN_FIRST - REASON_PUSH_FIRST] = {
 	[WEFT_R_PUSH_SHORT -
 	 REASON_PUSH_FIRST] = { "push_short", "PUSH-16", EBADMSG,
 				"The bytes end inside a message of the split network card." },
