@@ -14,7 +14,11 @@ struct reason_row {
 	const char *text;
 };
 
-enum { REASON_ISCSI_FIRST = WEFT_R_ISCSI_SHORT, REASON_PUSH_FIRST = WEFT_R_PUSH_SHORT, REASON_LAN_FIRST = WEFT_R_LAN_TEXT };
+enum {
+	REASON_ISCSI_FIRST = WEFT_R_ISCSI_SHORT,
+	REASON_PUSH_FIRST = WEFT_R_PUSH_SHORT,
+	REASON_LAN_FIRST = WEFT_R_LAN_TEXT
+};
 
 extern const struct reason_row reason_iscsi_rows[REASON_PUSH_FIRST - REASON_ISCSI_FIRST];
 extern const struct reason_row reason_push_rows[REASON_LAN_FIRST - REASON_PUSH_FIRST];

@@ -28,7 +28,7 @@ enum push_state push_link_state(const struct push_link *l)
 	return l->state;
 }
 
-void link_move(struct push_link *l, enum push_state to)
+void push_link_move(struct push_link *l, enum push_state to)
 {
 	CHECK(moves[l->state] & 1U << to);
 	l->state = to;
@@ -162,14 +162,14 @@ void push_link_destroy(struct push_link *l)
 void push_up(struct push_link *l, uint64_t now_ns)
 {
 	CHECK(l->state == PUSH_DOWN);
-	link_move(l, PUSH_GREETING);
+	push_link_move(l, PUSH_GREETING);
 	l->heard_ns = now_ns;
 	cfg_greet(l);
 }
 
 void link_opened(struct push_link *l)
 {
-	link_move(l, PUSH_OPEN);
+	push_link_move(l, PUSH_OPEN);
 	l->is_opened = true;
 	own_pools_opened(l);
 }
@@ -196,7 +196,7 @@ void push_end(struct push_link *l, uint64_t now_ns)
 	}
 	if (l->state != PUSH_OPEN)
 		return;
-	link_move(l, PUSH_ENDING);
+	push_link_move(l, PUSH_ENDING);
 	waiting_end(l, WEFT_R_PUSH_FLUSHED);
 	peer_pools_end(l);
 	own_pools_end(l);
@@ -207,7 +207,7 @@ void push_lost(struct push_link *l, enum weft_reason reason)
 	if (l->is_lost || l->state == PUSH_ENDED)
 		return;
 	if (l->state != PUSH_ENDING)
-		link_move(l, PUSH_ENDING);
+		push_link_move(l, PUSH_ENDING);
 	l->is_lost = true;
 	l->end_reason = reason;
 	waiting_end(l, reason == WEFT_OK ? WEFT_R_PUSH_FLUSHED : reason);
@@ -435,7 +435,7 @@ bool push_event(struct push_link *l, struct push_event *event)
 	}
 	if (!is_over(l))
 		return false;
-	link_move(l, PUSH_ENDED);
+	push_link_move(l, PUSH_ENDED);
 	*event = (struct push_event){ .kind = PUSH_EVENT_ENDED, .reason = l->end_reason };
 	return true;
 }

@@ -195,7 +195,7 @@ struct push_link {
 
 /* ---- link.c --------------------------------------------------------------------------------- */
 
-void link_move(struct push_link *l, enum push_state to);
+void push_link_move(struct push_link *l, enum push_state to);
 
 /* Counts a refusal, and ends the link if it was one too many. Returns the reason. */
 enum weft_reason link_refuse(struct push_link *l, enum weft_reason reason);

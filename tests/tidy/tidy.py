@@ -56,7 +56,7 @@ ARROWS = {
     "driver/calls": CORE_ROOMS + CARRIERS + ["driver/stat"],
     "driver/file": CORE_ROOMS + ["driver/sys"],
     "driver/lan": BELOW_MEM + ["lan", "driver/sys"],
-    "roles": ["base", "wire", "store", "scsi", "rio", "iscsi", "driver/file",
+    "roles": ["base", "wire", "store", "scsi", "rio", "iscsi", "lan", "push", "driver/file", "driver/lan",
               "driver/sys"],  # and <weft/...>
     "sim/world": CORE_ROOMS,
     "sim/loopback": CORE_ROOMS + ["sim/world"],
@@ -72,7 +72,7 @@ ARROWS = {
     "compat/umad": ["base", "compat/ibverbs"],
     "compat/nbdkit": ["base", "roles", "driver/sys"],
     "cmd": ["base"],  # what its folders share; each of them knows this, and other folders only as said here
-    "cmd/card": ["base", "wire", "lan", "driver/lan", "cmd"],
+    "cmd/card": ["base", "wire", "rio", "lan", "driver/lan", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/demo": ["base", "rio", "roles", "cmd", "cmd/roles"],
     "cmd/dump": ["base", "wire", "cmd"],
     "cmd/iscsi": ["base", "store", "scsi", "iscsi", "roles", "cmd", "cmd/roles", "cmd/stat"],
