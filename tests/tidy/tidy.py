@@ -43,7 +43,7 @@ ARROWS = {
     "cm": BELOW_TRANSPORT + TRANSPORTS,
     "rio": BELOW_UPPER,
     "iscsi": BELOW_UPPER + ["scsi"],
-    "push": BELOW_UPPER,
+    "push": BELOW_MEM,
     "driver/sys": CORE_ROOMS,
     "driver/observe": CORE_ROOMS + ["driver/sys"],
     "driver/loop": CORE_ROOMS + BELOW_LOOP,
