@@ -332,12 +332,15 @@ uint64_t push_due(const struct push_link *l)
 {
 	uint64_t due = cfg_due(l);
 
+	if (l->state == PUSH_ENDED)
+		return UINT64_MAX;
 	return l->get_at_ns < due && l->sends < l->config.sends_max ? l->get_at_ns : due;
 }
 
 void push_expire(struct push_link *l, uint64_t now_ns)
 {
-	cfg_expire(l, now_ns);
+	if (l->state != PUSH_ENDED)
+		cfg_expire(l, now_ns);
 }
 
 /* ---- Events --------------------------------------------------------------------------------- */

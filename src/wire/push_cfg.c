@@ -187,8 +187,6 @@ enum weft_reason push_cfg_decode(struct push_cfg *c, bool is_reply, struct rd *r
 		return WEFT_R_PUSH_SHORT;
 	content = rd_of(r->at, size);
 	r->at += size;
-	if (c->reason == 0 && (kind == 0 || kind >= PUSH_KIND_COUNT))
-		return WEFT_R_PUSH_FORM;
 	if (c->reason == 0)
 		is_good = content_decode(c, is_reply, &content) && is_good;
 	if (content.is_short)

@@ -245,6 +245,33 @@ static void step(void)
 	pull_events();
 }
 
+/* The other end greets as it should; most histories begin so. */
+static void greet(enum push_role role, enum push_mode mode, bool is_pull)
+{
+	static uint8_t bytes[PUSH_MSG_BYTES_MAX];
+	struct push_msg m = { .function = role == PUSH_UNIT ? PUSH_CFG_REQUEST : PUSH_CFG_REPLY,
+			      .context = 1,
+			      .cfg = { .kind = PUSH_HELLO } };
+	struct wr to = wr_of(bytes, sizeof(bytes));
+
+	m.cfg.hello = (struct push_hello){ .role = role == PUSH_UNIT ? PUSH_HOST : PUSH_UNIT,
+					   .mode = mode,
+					   .is_pull = is_pull,
+					   .mtu = 1500,
+					   .queues = 1,
+					   .mac = { 2 },
+					   .pools_max = POOLS,
+					   .elements_max = POOLS * ELEMENTS,
+					   .message_bytes_max = PUSH_MSG_BYTES_MAX };
+	while (act_one())
+		done_one(0, WEFT_OK);
+	push_msg_encode(&m, &to);
+	CHECK(push_take(w.l, bytes, (size_t)(to.at - bytes), 0) == WEFT_OK);
+	pull_events();
+	answer(1);
+	CHECK(push_link_state(w.l) == PUSH_OPEN);
+}
+
 static void open_world(const uint8_t *data, size_t size)
 {
 	struct push_config c;
@@ -269,6 +296,8 @@ static void open_world(const uint8_t *data, size_t size)
 	c.refusals_max = 0;
 	CHECK(push_link_create(&c, &w.l) == WEFT_OK);
 	push_up(w.l, 0);
+	if (how < 192)
+		greet(c.hello.role, c.hello.mode, how & 32);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

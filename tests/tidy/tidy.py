@@ -44,7 +44,7 @@ ARROWS = {
     "rio": BELOW_UPPER,
     "iscsi": BELOW_UPPER + ["scsi"],
     "lan": BELOW_MEM,
-    "push": BELOW_UPPER,
+    "push": BELOW_MEM,
     "driver/sys": CORE_ROOMS,
     "driver/observe": CORE_ROOMS + ["driver/sys"],
     "driver/loop": CORE_ROOMS + BELOW_LOOP,

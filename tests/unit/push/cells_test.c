@@ -86,8 +86,10 @@ TEST(test_push_s6_a_lost_middle_cell_loses_its_packet_alone)
 
 		cut(lost, 1500);
 		for (uint32_t nth = 0; nth < 6; nth++) {
-			if (nth != lost)
-				is_whole = arrive(&j, nth, &reason) || is_whole;
+			if (nth == lost)
+				continue;
+			is_whole = arrive(&j, nth, &reason) || is_whole;
+			EXPECT_EQ(reason, nth < lost ? WEFT_OK : WEFT_R_PUSH_CELL_LOST);
 		}
 		EXPECT(!is_whole);
 		cut(100 + lost, 300);
@@ -127,6 +129,8 @@ TEST(test_push_13_cells_belong_to_one_packet_in_order)
 	cut(1, 600);
 	EXPECT(!arrive(&j, 0, &reason));
 	EXPECT(!arrive(&j, 2, &reason));
+	EXPECT_EQ(reason, WEFT_R_PUSH_CELL_LOST);
+	EXPECT(!arrive(&j, 1, &reason)); /* too late */
 	EXPECT_EQ(reason, WEFT_R_PUSH_CELL_LOST);
 	EXPECT(!arrive(&j, 0, &reason));
 	EXPECT(!arrive(&j, 1, &reason));

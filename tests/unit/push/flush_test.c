@@ -237,6 +237,24 @@ TEST(test_push_17_an_orderly_end_flushes_all_pools)
 	bed_destroy(b);
 }
 
+/* A request that was under way is not waited for any more. */
+TEST(test_push_17_nothing_is_due_after_the_end)
+{
+	struct bed *b = bed_both_pools();
+	struct push_link *host = b->ends[BED_HOST].link;
+
+	b->is_silent = true;
+	MUST(push_ask(host, &(struct push_cfg){ .kind = PUSH_SET_MTU, .mtu = 1400 }, b->now_ns));
+	bed_run(b);
+	push_end(host, b->now_ns);
+	bed_run(b);
+	EXPECT_EQ(push_link_state(host), PUSH_ENDED);
+	EXPECT_EQ(push_due(host), UINT64_MAX);
+	push_expire(host, UINT64_MAX);
+	EXPECT_EQ(bed_count(b, BED_HOST, PUSH_EVENT_BROKEN), 0);
+	bed_destroy(b);
+}
+
 /* Every act is done once, every packet over once, every pool deregistered. */
 TEST(test_push_03_a_lost_connection_ends_everything_once)
 {

@@ -36,7 +36,7 @@ TEST(test_push_16a_pools_are_advertised_in_one_message)
 }
 
 /* PUSH-S1: pool 7, element 5, elements of 256 bytes; one rdata indicate, no request of the host. */
-TEST(test_push_s1_a_packet_of_the_lan_arrives_in_element_5_of_pool_7)
+TEST(test_push_s1_push_23_a_packet_of_the_lan_arrives_in_element_5_of_pool_7)
 {
 	struct bed *b = bed_create(PUSH_MODE_RDMA);
 	const struct push_event *e;
