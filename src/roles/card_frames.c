@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Frames of the port lie in buffers that links send from, several links if a frame is for several
- * hosts. Packets of links are given to the port where they lie, in the elements of their pools, and
- * returned when the port has taken them: a full port is felt by the other end as a lack of elements.
+ * hosts. A host gives packets of its link to the port where they lie, in the elements of pools;
+ * a unit copies them first. They are returned when the port has taken them: a full port is felt by
+ * the other end as a lack of elements.
  */
 #include <string.h>
 #include <sys/mman.h>
