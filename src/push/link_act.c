@@ -163,7 +163,7 @@ static uint32_t release_entries(struct push_link *l, uint64_t context, struct wr
 /* The functions whose body is a list, in the order in which they go. */
 static bool list_next(struct push_link *l, struct push_msg *m, struct wr *w)
 {
-	/* Before a BufferRecvPool that uses an index anew. What the initiator wrote is told before. */
+	/* They go before a BufferRecvPool that uses an index anew. */
 	if (l->replies_due.count > 0) {
 		m->function = PUSH_FLUSH_REPLY;
 		m->context = l->replies[queue_take(&l->replies_due, l->replies_max)];

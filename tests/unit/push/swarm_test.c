@@ -200,7 +200,7 @@ static void swarm_end(struct swarm *s, bool is_lost)
 	if (is_lost)
 		b->ends[0].item_count = b->ends[1].item_count = 0;
 	settle(s);
-	/* The end that is done first closes the connection; what the other one had begun, is lost. */
+	/* The end that is done first closes the connection. */
 	for (int i = 0; i < 2; i++) {
 		if (push_link_state(b->ends[1 - i].link) == PUSH_ENDED)
 			push_lost(b->ends[i].link, WEFT_R_PUSH_ENDED);
