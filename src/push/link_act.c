@@ -163,7 +163,8 @@ static uint32_t release_entries(struct push_link *l, uint64_t context, struct wr
 /* The functions whose body is a list, in the order in which they go. */
 static bool list_next(struct push_link *l, struct push_msg *m, struct wr *w)
 {
-	if (l->replies_due.count > 0 && l->untolds.count == 0) {
+	/* They go before a BufferRecvPool that uses an index anew. */
+	if (l->replies_due.count > 0) {
 		m->function = PUSH_FLUSH_REPLY;
 		m->context = l->replies[queue_take(&l->replies_due, l->replies_max)];
 		return true;
@@ -240,7 +241,7 @@ static bool data_next(struct push_link *l, struct push_msg *m)
 	if (list_is_empty(&l->waiting) || l->sends + 2 > l->config.sends_max || !link_is_rdma(l))
 		return false;
 	o = CONTAINER_OF(l->waiting.next, struct push_out, link);
-	if (!is_inline(l, o))
+	if (!is_inline(l, o) || l->untolds.count > 0) /* those were written before it */
 		return false;
 	(void)waiting_take(l);
 	*m = (struct push_msg){ .function = PUSH_SEND_DATA,
@@ -326,7 +327,8 @@ static void write_into(struct push_link *l, struct push_out *o, struct peer_pool
 	act->kind = PUSH_ACT_WRITE;
 	act->address = p->is.address + (uint64_t)used.element * p->is.element_bytes;
 	act->handle = p->is.handle;
-	act->has_immediate = peer_is_immediate(l, p);
+	/* Not before what was written before it. */
+	act->has_immediate = l->untolds.count == 0 && peer_is_immediate(l, p);
 	if (act->has_immediate) {
 		act->immediate = push_immediate_encode(&i);
 		return;

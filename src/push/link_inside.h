@@ -150,9 +150,6 @@ struct push_link {
 
 	/* The end. */
 	enum weft_reason end_reason;
-	bool is_lost;	/* nothing is posted any more */
-	bool is_broken; /* PUSH_EVENT_BROKEN is due */
-	bool is_ended;	/* PUSH_EVENT_ENDED was pulled */
 
 	/* Target. */
 	struct own_pool *own;
@@ -162,7 +159,6 @@ struct push_link {
 	struct push_full *full; /* a ring of own_elements.max: arrived and not pulled */
 	struct push_queue fulls;
 	struct push_data inlined; /* a packet that came in a message; length 0: none */
-	bool is_update_due, is_asked_pools;
 	struct push_get asked_pools;
 
 	/* Initiator. */
@@ -187,10 +183,16 @@ struct push_link {
 	struct push_queue replies_due;
 	struct push_asked asked[ASKINGS];
 	struct push_owed owed[ASKINGS];
-	bool is_answered; /* PUSH_EVENT_ANSWER is due, with `answer` */
 	struct push_cfg answer;
+
+	/* Of all of the above, as facts. */
+	bool is_lost;	     /* nothing is posted any more */
+	bool is_broken;	     /* PUSH_EVENT_BROKEN is due */
+	bool is_answered;    /* PUSH_EVENT_ANSWER is due, with `answer` */
 	bool is_owner_asked; /* PUSH_EVENT_ASKED_CFG is due */
 	bool is_opened;	     /* PUSH_EVENT_OPEN is due */
+	bool is_update_due;  /* elements are to be returned */
+	bool is_asked_pools; /* PUSH_EVENT_ASKED_POOLS is due */
 };
 
 /* ---- link.c --------------------------------------------------------------------------------- */

@@ -250,7 +250,7 @@ enum push_event_kind {
 	PUSH_EVENT_ASKED_CFG,	/* the other end's request: push_answer() is owed */
 	PUSH_EVENT_ANSWER,	/* to push_ask(): cfg, with its reason */
 	PUSH_EVENT_BROKEN,	/* close the connection: the link ends by itself, for this reason */
-	PUSH_EVENT_ENDED	/* the last event: reason */
+	PUSH_EVENT_ENDED	/* the last event: reason; close the connection, if it is up */
 };
 
 struct push_event {

@@ -192,7 +192,7 @@ TEST(test_push_s3_a_pool_from_its_advertisement_to_its_flush)
 	bed_run(b);
 	EXPECT_EQ(unit->sent[PUSH_RECV_POOL_GET], 1);
 	for (uint32_t i = 0; i < 4; i++)
-		push_return(host->link, 0, i);
+		bed_return(b, BED_HOST, 0, i);
 	bed_run(b);
 	EXPECT_EQ(host->sent[PUSH_RECV_POOL_UPDATE], 1);
 	EXPECT_EQ(unit->writes, 6);

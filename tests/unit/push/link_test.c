@@ -525,6 +525,35 @@ TEST(test_push_10_small_packets_go_in_messages)
 	bed_destroy(b);
 }
 
+/* Indications that gather are not overtaken, by a message or by immediate data. */
+TEST(test_push_19_packets_are_told_in_the_order_in_which_they_were_sent)
+{
+	for (int is_inline = 0; is_inline < 2; is_inline++) {
+		struct bed *b = bed_create(PUSH_MODE_RDMA);
+
+		b->ends[BED_HOST].config.inline_bytes = is_inline ? 64 : 0;
+		bed_make(b);
+		bed_pool(b, BED_UNIT, 8, 64);
+		bed_pool(b, BED_UNIT, 300, 256);
+		bed_up(b);
+		b->is_held = true;
+		MUST(bed_packet(b, BED_HOST, 200, 1));
+		MUST(bed_packet(b, BED_HOST, 200, 2));
+		MUST(bed_packet(b, BED_HOST, 60, 3));
+		bed_run(b);
+		EXPECT_EQ(bed_count(b, BED_UNIT, PUSH_EVENT_PACKET), 1);
+		for (int i = 0; i < 3; i++) {
+			bed_done(b, BED_HOST);
+			bed_run(b);
+		}
+		EXPECT_EQ(bed_count(b, BED_UNIT, PUSH_EVENT_PACKET), 3);
+		EXPECT_EQ(bed_last(b, BED_UNIT, PUSH_EVENT_PACKET)->bytes[0], 3);
+		bed_done(b, BED_HOST);
+		bed_done(b, BED_UNIT);
+		bed_destroy(b);
+	}
+}
+
 /* Messages of both ends until the host has had so many packets; turns as a measure of latency. */
 static uint32_t model(bool is_pull, uint32_t *turns)
 {

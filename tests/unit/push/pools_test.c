@@ -101,7 +101,7 @@ TEST(test_push_24_no_element_is_written_again_before_it_is_returned)
 	EXPECT_EQ(bed_count(b, BED_HOST, PUSH_EVENT_PACKET), 8);
 	EXPECT_EQ(bed_view(b, BED_UNIT).waiting, 2);
 	EXPECT_EQ(bed_view(b, BED_UNIT).free, 0);
-	push_return(b->ends[BED_HOST].link, 0, 3);
+	bed_return(b, BED_HOST, 0, 3);
 	bed_run(b);
 	EXPECT_EQ(bed_count(b, BED_HOST, PUSH_EVENT_PACKET), 9);
 	EXPECT_EQ(bed_last(b, BED_HOST, PUSH_EVENT_PACKET)->element, 3);
@@ -142,7 +142,7 @@ TEST(test_push_24_a_lone_element_is_returned_when_others_lack)
 		MUST(bed_packet(b, BED_UNIT, 100, i));
 	bed_run(b);
 	EXPECT_EQ(bed_view(b, BED_HOST).theirs, 2);
-	push_return(b->ends[BED_HOST].link, 0, 0);
+	bed_return(b, BED_HOST, 0, 0);
 	bed_run(b);
 	EXPECT_EQ(b->ends[BED_HOST].sent[PUSH_RECV_POOL_UPDATE], 1);
 	EXPECT_EQ(bed_view(b, BED_UNIT).free, 3);

@@ -28,6 +28,7 @@ struct bed *bed_create(enum push_mode mode)
 		e->config.sends_max = BED_SENDS;
 		e->config.hello.mac[5] = (uint8_t)(7 + i);
 		e->memory = must_calloc(1, BED_MEMORY);
+		e->is_occupied = must_calloc(BED_MEMORY / BED_GRAIN, sizeof(bool));
 		e->items = must_calloc(BED_ITEMS, sizeof(*e->items));
 		e->dones = must_calloc(BED_ITEMS, sizeof(*e->dones));
 		e->events = must_calloc(BED_EVENTS, sizeof(*e->events));
@@ -57,6 +58,7 @@ void bed_destroy(struct bed *b)
 	for (int i = 0; i < 2; i++) {
 		push_link_destroy(b->ends[i].link);
 		free(b->ends[i].memory);
+		free(b->ends[i].is_occupied);
 		free(b->ends[i].items);
 		free(b->ends[i].dones);
 		free(b->ends[i].events);
@@ -73,6 +75,7 @@ uint32_t bed_pool(struct bed *b, int end, uint32_t elements, uint32_t element_by
 	REQUIRE((size_t)elements * element_bytes <= BED_MEMORY - e->memory_used);
 	MUST(push_pool_open(e->link, &c, &index));
 	e->memory_used += (size_t)elements * element_bytes;
+	e->pools[index] = c;
 	return index;
 }
 
@@ -122,6 +125,9 @@ static void write_into(struct bed *b, int end, const struct push_act *act)
 	REQUIRE(act->handle >> 16 == 1);
 	REQUIRE(to->is_registered[act->handle & 0xffff]);
 	REQUIRE(offset <= BED_MEMORY && act->length <= BED_MEMORY - offset);
+	/* PUSH-24: what the consumer has not returned is not written again. */
+	REQUIRE(!to->is_occupied[offset / BED_GRAIN]);
+	to->is_occupied[offset / BED_GRAIN] = true;
 	memcpy(to->memory + offset, act->bytes, act->length);
 	b->ends[end].writes++;
 	if (!act->has_immediate)
@@ -189,6 +195,16 @@ void bed_done(struct bed *b, int end)
  * ---- What comes -------------------------------------------------------------------------------
  */
 
+void bed_return(struct bed *b, int end, uint32_t pool, uint32_t element)
+{
+	struct bed_end *e = &b->ends[end];
+	size_t at = (size_t)(e->pools[pool].memory - e->memory) +
+		    (size_t)element * e->pools[pool].element_bytes;
+
+	e->is_occupied[at / BED_GRAIN] = false;
+	push_return(e->link, pool, element);
+}
+
 static void answer(struct bed *b, int end, const struct push_event *event)
 {
 	struct push_cfg c = *event->cfg;
@@ -217,7 +233,7 @@ static bool take_events(struct bed *b, int end)
 	for (uint32_t i = 1; i < event->length; i++)
 		REQUIRE(event->bytes[i] == event->bytes[0]);
 	if (event->is_returned && b->is_eager)
-		push_return(e->link, event->pool, event->element);
+		bed_return(b, end, event->pool, event->element);
 	return true;
 }
 
@@ -231,6 +247,8 @@ bool bed_deliver(struct bed *b, int end)
 		return false;
 	e->item_first = (e->item_first + 1) % BED_ITEMS;
 	e->item_count--;
+	if (push_link_state(e->link) == PUSH_ENDED) /* its owner has closed the connection */
+		return true;
 	switch (item->kind) {
 	case BED_MESSAGE:
 		reason = push_take(e->link, item->bytes, item->length, b->now_ns);

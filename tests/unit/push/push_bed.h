@@ -15,7 +15,8 @@ enum {
 	BED_MEMORY = 1 << 20,
 	BED_ITEMS = 4096,
 	BED_EVENTS = 8192,
-	BED_POOLS = 600
+	BED_POOLS = 600,
+	BED_GRAIN = 64 /* elements begin at multiples of this, if several are written */
 };
 
 #define BED_MS UINT64_C(1000000)
@@ -34,6 +35,8 @@ struct bed_end {
 	uint8_t messages[BED_SENDS * PUSH_MSG_BYTES_MAX];
 	uint8_t *memory; /* for pools, BED_MEMORY */
 	size_t memory_used;
+	struct push_pool_config pools[BED_POOLS];
+	bool *is_occupied; /* written, and not returned: by BED_GRAIN bytes of memory */
 	bool is_registered[BED_POOLS];
 	struct bed_item *items; /* a ring, to this end */
 	uint32_t item_first, item_count;
@@ -81,6 +84,9 @@ enum weft_reason bed_say(struct bed *b, int to, const struct push_msg *m);
 
 /* A packet of so many bytes, of which each is its cookie's low byte. */
 enum weft_reason bed_packet(struct bed *b, int end, uint32_t length, uint64_t cookie);
+
+/* The consumer of an end returns an element. */
+void bed_return(struct bed *b, int end, uint32_t pool, uint32_t element);
 
 /* How many events of a kind an end has had; the last of them, NULL: none. */
 uint32_t bed_count(const struct bed *b, int end, enum push_event_kind kind);

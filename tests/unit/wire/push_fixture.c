@@ -60,24 +60,31 @@ static const struct {
 	    .context = CONTEXT,
 	    .references = { 1, references } } },
 	{ "pull", { .function = PUSH_PULL, .context = CONTEXT, .pull = { 7, 5, 1 } } },
-	{ "hello", CFG(PUSH_CFG_REQUEST, .kind = PUSH_HELLO, .hello = hello) },
+	{ "hello", CFG(PUSH_CFG_REQUEST, .kind = PUSH_HELLO) },
 	{ "set_mac", CFG(PUSH_CFG_REQUEST, .kind = PUSH_SET_MAC, .mac = { 2, 0, 0, 0, 0, 7 }) },
 	{ "set_mtu", CFG(PUSH_CFG_REQUEST, .kind = PUSH_SET_MTU, .mtu = 1500) },
-	{ "set_filter", CFG(PUSH_CFG_REQUEST, .kind = PUSH_SET_FILTER, .filter = filter) },
+	{ "set_filter", CFG(PUSH_CFG_REQUEST, .kind = PUSH_SET_FILTER) },
 	{ "set_offers", CFG(PUSH_CFG_REQUEST, .kind = PUSH_SET_OFFERS,
 			    .offers = { PUSH_FEATURE_NET_HEADER, 1 }) },
 	{ "link", CFG(PUSH_CFG_REQUEST, .kind = PUSH_LINK, .link = { true, 25000 }) },
 	{ "statistics", CFG(PUSH_CFG_REQUEST, .kind = PUSH_STATISTICS) },
-	{ "statistics_reply",
-	  CFG(PUSH_CFG_REPLY, .kind = PUSH_STATISTICS, .statistics = statistics) },
+	{ "statistics_reply", CFG(PUSH_CFG_REPLY, .kind = PUSH_STATISTICS) },
 	{ "ping", CFG(PUSH_CFG_REQUEST, .kind = PUSH_PING, .ping = { 70000, 69990 }) },
 	{ "refusal", CFG(PUSH_CFG_REPLY, .kind = PUSH_SET_MAC, .reason = 77) },
 };
 
 struct push_msg push_fixture(int nth, const char **name)
 {
+	struct push_msg m = messages[nth].m;
+
 	*name = messages[nth].name;
-	return messages[nth].m;
+	if (m.function == PUSH_CFG_REQUEST && m.cfg.kind == PUSH_HELLO)
+		m.cfg.hello = hello;
+	else if (m.function == PUSH_CFG_REQUEST && m.cfg.kind == PUSH_SET_FILTER)
+		m.cfg.filter = filter;
+	else if (m.function == PUSH_CFG_REPLY && m.cfg.kind == PUSH_STATISTICS)
+		m.cfg.statistics = statistics;
+	return m;
 }
 
 struct push_cell push_fixture_cell(int nth, const char **name)
