@@ -19,6 +19,7 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 
+extern const struct command command_card;
 extern const struct command command_cluster;
 extern const struct command command_demo;
 extern const struct command command_devices;

@@ -83,93 +83,30 @@ static void print_report(const struct stat_report *r)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void json_lines(const struct stat_report *r, const char *what, const char *name)
-{
-	bool has_any = false;
-
-	printf(",\n \"%s\": [", name);
-	for (size_t i = 0; i < r->count; i++) {
-		if (strcmp(r->lines[i].what, what) != 0)
-			continue;
-		printf("%s\n  {", has_any ? "," : "");
-		stat_json_fields(&r->lines[i]);
-		printf("}");
-		has_any = true;
-	}
-	printf("]");
-}
-
 static void json_report(const struct stat_report *r)
 {
 	printf("{");
 	stat_json_fields(&r->lines[0]);
-	json_lines(r, "portal", "portals");
-	json_lines(r, "target", "targets");
-	json_lines(r, "lun", "luns");
-	json_lines(r, "session", "sessions_now");
+	stat_json_lines(r, "portal", "portals");
+	stat_json_lines(r, "target", "targets");
+	stat_json_lines(r, "lun", "luns");
+	stat_json_lines(r, "session", "sessions_now");
 	printf("}");
 }
 
 /* ---- The command ---------------------------------------------------------------------------- */
 
-static int show_one(const struct stat_args *args)
-{
-	static const char *const words[] = {
-		[STAT_NOBODY] = "is no iSCSI target, or is not there",
-		[STAT_FOREIGN] = "is another user's",
-		[STAT_SILENT] = "does not answer; is it stopped?",
-		[STAT_UNREADABLE] = "answers what this version of weft does not understand",
-	};
-	struct stat_report r;
-	enum stat_answer answer = stat_ask(STAT_ISCSI, args->pid, &r);
-
-	if (answer != STAT_HERE) {
-		fprintf(stderr, "weft iscsi: process %ld %s\n", args->pid, words[answer]);
-		return 1;
-	}
-	if (args->is_json) {
-		json_report(&r);
-		putchar('\n');
-	} else {
-		print_report(&r);
-	}
-	stat_free(&r);
-	return 0;
-}
-
-static int show_all(const struct stat_args *args)
-{
-	static long pids[STAT_PROCESSES_MAX];
-	size_t count = stat_processes(STAT_ISCSI, pids, STAT_PROCESSES_MAX), shown = 0;
-
-	if (args->is_json)
-		printf("[");
-	for (size_t i = 0; i < count; i++) {
-		struct stat_report r;
-
-		if (stat_ask(STAT_ISCSI, pids[i], &r) != STAT_HERE)
-			continue;
-		if (shown++ > 0)
-			printf("%s\n", args->is_json ? "," : "");
-		if (args->is_json)
-			json_report(&r);
-		else
-			print_report(&r);
-		stat_free(&r);
-	}
-	if (args->is_json)
-		printf("]\n");
-	else if (shown == 0)
-		printf("no iSCSI target of this user runs now\n");
-	return 0;
-}
-
-static int show(const struct stat_args *args)
-{
-	return args->pid ? show_one(args) : show_all(args);
-}
-
 int iscsi_status(int argc, char **argv)
 {
-	return stat_show(argc, argv, &(struct stat_command){ "iscsi status", iscsi_help, show });
+	static const struct stat_command command = {
+		.name = "iscsi status",
+		.help = iscsi_help,
+		.service = STAT_ISCSI,
+		.absent = "is no iSCSI target, or is not there",
+		.nothing = "no iSCSI target of this user runs now",
+		.print = print_report,
+		.json = json_report,
+	};
+
+	return stat_show(argc, argv, &command);
 }

@@ -348,32 +348,6 @@ static void json_report(const struct stat_report *r)
 
 /* ---- The command ---------------------------------------------------------------------------- */
 
-static int show_one(const struct stat_args *args)
-{
-	static const char *const words[] = {
-		[STAT_NOBODY] = "shows no counters: it is not there, does not use weft's network "
-				"now, or runs with WEFT_STAT=off",
-		[STAT_FOREIGN] = "is another user's",
-		[STAT_SILENT] = "does not answer; is it stopped?",
-		[STAT_UNREADABLE] = "answers what this version of weft does not understand",
-	};
-	struct stat_report r;
-	enum stat_answer answer = stat_ask(STAT_COUNTERS, args->pid, &r);
-
-	if (answer != STAT_HERE) {
-		fprintf(stderr, "weft stat: process %ld %s\n", args->pid, words[answer]);
-		return 1;
-	}
-	if (args->is_json) {
-		json_report(&r);
-		putchar('\n');
-	} else {
-		print_report(&r);
-	}
-	stat_free(&r);
-	return 0;
-}
-
 static int show_all(const struct stat_args *args)
 {
 	static long pids[STAT_PROCESSES_MAX];
@@ -409,14 +383,20 @@ static int show_all(const struct stat_args *args)
 	return 0;
 }
 
-static int show(const struct stat_args *args)
-{
-	return args->pid ? show_one(args) : show_all(args);
-}
-
 static int cmd_stat(int argc, char **argv)
 {
-	return stat_show(argc, argv, &(struct stat_command){ "stat", usage, show });
+	static const struct stat_command command = {
+		.name = "stat",
+		.help = usage,
+		.service = STAT_COUNTERS,
+		.absent = "shows no counters: it is not there, does not use weft's network now, or "
+			  "runs with WEFT_STAT=off",
+		.print = print_report,
+		.json = json_report,
+		.show_all = show_all,
+	};
+
+	return stat_show(argc, argv, &command);
 }
 
 const struct command command_stat = {

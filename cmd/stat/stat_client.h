@@ -10,6 +10,7 @@ enum { STAT_FIELDS_MAX = 40, STAT_PROCESSES_MAX = 4096 };
 /* What a process shows. */
 #define STAT_COUNTERS "weft"
 #define STAT_ISCSI "weft/iscsi"
+#define STAT_CARD "weft/card"
 
 struct stat_field {
 	const char *key, *value;

@@ -46,6 +46,22 @@ void stat_json_fields(const struct stat_line *l)
 	}
 }
 
+void stat_json_lines(const struct stat_report *r, const char *what, const char *name)
+{
+	bool has_any = false;
+
+	printf(",\n \"%s\": [", name);
+	for (size_t i = 0; i < r->count; i++) {
+		if (strcmp(r->lines[i].what, what) != 0)
+			continue;
+		printf("%s\n  {", has_any ? "," : "");
+		stat_json_fields(&r->lines[i]);
+		printf("}");
+		has_any = true;
+	}
+	printf("]");
+}
+
 static int misused(const struct stat_command *c, const char *what, const char *word)
 {
 	fprintf(stderr, "weft %s: %s%s\n\n%s", c->name, what, word, c->help);
@@ -79,6 +95,65 @@ static int args_read(int argc, char **argv, const struct stat_command *c, struct
 	return 0;
 }
 
+static int show_one(const struct stat_command *c, const struct stat_args *args)
+{
+	const char *const words[] = {
+		[STAT_NOBODY] = c->absent,
+		[STAT_FOREIGN] = "is another user's",
+		[STAT_SILENT] = "does not answer; is it stopped?",
+		[STAT_UNREADABLE] = "answers what this version of weft does not understand",
+	};
+	struct stat_report r;
+	enum stat_answer answer = stat_ask(c->service, args->pid, &r);
+
+	if (answer != STAT_HERE) {
+		fprintf(stderr, "weft %s: process %ld %s\n", c->name, args->pid, words[answer]);
+		return 1;
+	}
+	if (args->is_json) {
+		c->json(&r);
+		putchar('\n');
+	} else {
+		c->print(&r);
+	}
+	stat_free(&r);
+	return 0;
+}
+
+static int show_all(const struct stat_command *c, const struct stat_args *args)
+{
+	static long pids[STAT_PROCESSES_MAX];
+	size_t count = stat_processes(c->service, pids, STAT_PROCESSES_MAX), shown = 0;
+
+	if (args->is_json)
+		printf("[");
+	for (size_t i = 0; i < count; i++) {
+		struct stat_report r;
+
+		if (stat_ask(c->service, pids[i], &r) != STAT_HERE)
+			continue;
+		if (shown++ > 0)
+			printf("%s\n", args->is_json ? "," : "");
+		if (args->is_json)
+			c->json(&r);
+		else
+			c->print(&r);
+		stat_free(&r);
+	}
+	if (args->is_json)
+		printf("]\n");
+	else if (shown == 0)
+		printf("%s\n", c->nothing);
+	return 0;
+}
+
+static int show(const struct stat_command *c, const struct stat_args *args)
+{
+	if (args->pid)
+		return show_one(c, args);
+	return c->show_all ? c->show_all(args) : show_all(c, args);
+}
+
 int stat_show(int argc, char **argv, const struct stat_command *c)
 {
 	struct stat_args args;
@@ -89,7 +164,7 @@ int stat_show(int argc, char **argv, const struct stat_command *c)
 	for (;;) {
 		struct timespec pause = { .tv_sec = (time_t)args.watch_s };
 
-		status = c->show(&args);
+		status = show(c, &args);
 		if (status != 0 || !args.is_watching || fflush(stdout) != 0)
 			return status;
 		pause.tv_nsec = (long)((args.watch_s - (double)pause.tv_sec) * 1e9);

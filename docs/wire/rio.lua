@@ -16,7 +16,7 @@ local types = { [1] = "hello", [2] = "welcome", [3] = "prove", [4] = "request", 
 	[11] = "cancel", [12] = "ping", [13] = "pong", [14] = "bye", [15] = "notified",
 	[16] = "inquire", [17] = "report" }
 local seen_kinds = { [1] = "requester", [2] = "owner", [3] = "I/O unit", [4] = "device" }
-local roles = { [1] = "requester", [2] = "owner", [3] = "I/O unit" }
+local roles = { [1] = "requester", [2] = "owner", [3] = "I/O unit", [4] = "card unit", [5] = "card host" }
 local kinds = { [1] = "attributes", [2] = "chain pointer", [3] = "platform", [4] = "transaction",
 	[5] = "detail", [6] = "immediate data" }
 local operations = { [1] = "read", [2] = "write", [3] = "flush", [4] = "write zeroes",

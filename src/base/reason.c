@@ -635,6 +635,10 @@ static const struct reason_row *reason_row(enum weft_reason reason)
 {
 	if ((unsigned int)reason >= WEFT_REASON_COUNT)
 		return &unknown;
+	if ((unsigned int)reason >= REASON_LAN_FIRST)
+		return &reason_lan_rows[reason - REASON_LAN_FIRST];
+	if ((unsigned int)reason >= REASON_PUSH_FIRST)
+		return &reason_push_rows[reason - REASON_PUSH_FIRST];
 	return reason < WEFT_R_ISCSI_SHORT ? &rows[reason]
 					   : &reason_iscsi_rows[reason - REASON_ISCSI_FIRST];
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 const struct reason_row
-	reason_iscsi_rows[WEFT_REASON_COUNT - REASON_ISCSI_FIRST] = {
+	reason_iscsi_rows[REASON_PUSH_FIRST - REASON_ISCSI_FIRST] = {
 		[WEFT_R_ISCSI_SHORT -
 		 REASON_ISCSI_FIRST] = { "iscsi_short", "-", EBADMSG,
 					 "The bytes end inside the header of an iSCSI PDU." },

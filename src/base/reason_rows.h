@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tables of reasons, each for a range of numbers: reason.c has the first, reason_iscsi.c those
- * from REASON_ISCSI_FIRST on.
+ * from REASON_ISCSI_FIRST on, reason_push.c and reason_lan.c those behind.
  */
 #pragma once
 
@@ -14,6 +14,12 @@ struct reason_row {
 	const char *text;
 };
 
-enum { REASON_ISCSI_FIRST = WEFT_R_ISCSI_SHORT };
+enum {
+	REASON_ISCSI_FIRST = WEFT_R_ISCSI_SHORT,
+	REASON_PUSH_FIRST = WEFT_R_PUSH_SHORT,
+	REASON_LAN_FIRST = WEFT_R_LAN_TEXT
+};
 
-extern const struct reason_row reason_iscsi_rows[WEFT_REASON_COUNT - REASON_ISCSI_FIRST];
+extern const struct reason_row reason_iscsi_rows[REASON_PUSH_FIRST - REASON_ISCSI_FIRST];
+extern const struct reason_row reason_push_rows[REASON_LAN_FIRST - REASON_PUSH_FIRST];
+extern const struct reason_row reason_lan_rows[WEFT_REASON_COUNT - REASON_LAN_FIRST];

@@ -95,6 +95,10 @@ const char *rio_role_name(enum rio_role role)
 		return "iounit";
 	case RIO_REQUESTER:
 		return "requester";
+	case RIO_CARD_UNIT:
+		return "card-unit";
+	case RIO_CARD_HOST:
+		return "card-host";
 	}
 	return "unknown";
 }

@@ -141,3 +141,32 @@ enum weft_reason rio_session_open(struct rio_session *s, const uint8_t *bytes, s
 	*m = v;
 	return WEFT_OK;
 }
+
+/* ---- Messages of other protocols ------------------------------------------------------------ */
+
+size_t rio_session_tail(struct rio_session *s, uint8_t *bytes, size_t length)
+{
+	struct wr w = wr_of(bytes + length, RIO_TAIL_BYTES);
+
+	wr_u64(&w, ++s->sent);
+	message_seal(s->send_key, bytes, length + 8, w.at);
+	return length + RIO_TAIL_BYTES;
+}
+
+enum weft_reason rio_session_tailed(struct rio_session *s, const uint8_t *bytes, size_t length,
+				    size_t *body)
+{
+	struct rd r;
+
+	if (length < RIO_TAIL_BYTES)
+		return WEFT_R_RIO_FORGED;
+	if (!message_seal_is_true(s->receive_key, bytes, length - RIO_SEAL_BYTES,
+				  bytes + length - RIO_SEAL_BYTES))
+		return WEFT_R_RIO_FORGED;
+	*body = length - RIO_TAIL_BYTES;
+	r = rd_of(bytes + *body, 8);
+	if (rd_u64(&r) != s->received + 1)
+		return WEFT_R_RIO_SEQUENCE;
+	s->received++;
+	return WEFT_OK;
+}

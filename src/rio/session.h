@@ -35,6 +35,19 @@ void rio_session_of_data(struct rio_session *s, const uint8_t token[RIO_TOKEN_BY
 size_t rio_session_close(struct rio_session *s, const struct rio_msg *m, uint8_t *bytes,
 			 size_t room);
 
+/*
+ * The same for messages of another protocol that begins with this greeting: whatever they are, a
+ * tail follows them, with the sequence number and the seal.
+ */
+enum { RIO_TAIL_BYTES = 8 + RIO_SEAL_BYTES };
+
+/* Writes the tail of a message of so many bytes; there is room for it. Returns the whole length. */
+size_t rio_session_tail(struct rio_session *s, uint8_t *bytes, size_t length);
+
+/* Verifies the next message; *body: its length without the tail. After a refusal as below. */
+enum weft_reason rio_session_tailed(struct rio_session *s, const uint8_t *bytes, size_t length,
+				    size_t *body);
+
 /* Verifies and decodes the next message. After a refusal the session must not be used again. */
 enum weft_reason rio_session_open(struct rio_session *s, const uint8_t *bytes, size_t length,
 				  struct rio_msg *m);

@@ -10,7 +10,6 @@
  *	session ...
  *	end
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +19,7 @@
 
 #include "roles/iscsi_server_inside.h"
 
-enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
-
-static const uint64_t client_ns = NS_PER_S;
+enum { NS_PER_MS = 1000000 };
 
 static void put(FILE *to, const char *key, uint64_t number)
 {
@@ -138,9 +135,9 @@ static void put_session(FILE *to, const struct iscsi_server *s, const struct isc
 	fputc('\n', to);
 }
 
-/* NULL: out of memory. */
-static char *report(struct iscsi_server *s, size_t *length)
+char *iscsi_report(void *server, size_t *length)
 {
+	struct iscsi_server *s = server;
 	char *text = NULL;
 	FILE *to = open_memstream(&text, length);
 	struct iscsi_view v;
@@ -157,89 +154,4 @@ static char *report(struct iscsi_server *s, size_t *length)
 		return text;
 	free(text);
 	return NULL;
-}
-
-/* ---- Clients -------------------------------------------------------------------------------- */
-
-static void report_close(struct iscsi_report *r)
-{
-	report_client_close(&r->client);
-	r->is_used = false;
-}
-
-void iscsi_reporter_open(struct iscsi_server *s)
-{
-	char name[REPORT_NAME_MAX];
-
-	snprintf(name, sizeof(name), "weft/iscsi/%ld", (long)getpid());
-	s->reporter = report_listen(name);
-	if (s->reporter >= 0 && !iscsi_server_watch(s, s->reporter, &s->reporter_source))
-		iscsi_reporter_close(s);
-}
-
-void iscsi_reporter_close(struct iscsi_server *s)
-{
-	for (uint32_t i = 0; i < ISCSI_REPORTS_MAX; i++) {
-		if (s->reports[i].is_used)
-			report_close(&s->reports[i]);
-	}
-	if (s->reporter >= 0)
-		close(s->reporter);
-	s->reporter = -1;
-}
-
-/* The oldest report makes room: its client has not read it for a while. */
-static struct iscsi_report *report_take(struct iscsi_server *s)
-{
-	struct iscsi_report *oldest = &s->reports[0];
-
-	for (uint32_t i = 0; i < ISCSI_REPORTS_MAX; i++) {
-		struct iscsi_report *r = &s->reports[i];
-
-		if (!r->is_used)
-			return r;
-		if (r->client.end_ns < oldest->client.end_ns)
-			oldest = r;
-	}
-	report_close(oldest);
-	return oldest;
-}
-
-void iscsi_reporter_accept(struct iscsi_server *s)
-{
-	struct report_client c;
-
-	/* Bound: the backlog. */
-	while (report_client_accept(s->reporter, &c) == 0) {
-		struct iscsi_report *r = report_take(s);
-
-		c.end_ns = s->now_ns + client_ns;
-		if (c.is_same_user)
-			c.text = report(s, &c.length);
-		*r = (struct iscsi_report){ ISCSI_SOURCE_REPORT, true, c };
-		if (!c.text || !report_client_send(&r->client) || !iscsi_server_watch(s, c.fd, r))
-			report_close(r);
-	}
-}
-
-void iscsi_report_told(struct iscsi_server *s, struct iscsi_report *r)
-{
-	(void)s;
-	if (r->is_used && !report_client_send(&r->client))
-		report_close(r);
-}
-
-uint64_t iscsi_reports_expire(struct iscsi_server *s)
-{
-	uint64_t due = UINT64_MAX;
-
-	for (uint32_t i = 0; i < ISCSI_REPORTS_MAX; i++) {
-		struct iscsi_report *r = &s->reports[i];
-
-		if (r->is_used && r->client.end_ns <= s->now_ns)
-			report_close(r);
-		if (r->is_used && r->client.end_ns < due)
-			due = r->client.end_ns;
-	}
-	return due;
 }

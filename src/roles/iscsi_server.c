@@ -28,17 +28,6 @@ enum {
 
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 
-__attribute__((format(printf, 2, 3))) static bool refuse(char why[CONFIG_FILE_WHY],
-							 const char *form, ...)
-{
-	va_list args;
-
-	va_start(args, form);
-	vsnprintf(why, CONFIG_FILE_WHY, form, args);
-	va_end(args);
-	return false;
-}
-
 void iscsi_server_tell(struct iscsi_server *s, const char *form, ...)
 {
 	char line[LINE];
@@ -98,8 +87,8 @@ static bool unit_open(struct iscsi_server *s, uint32_t i, char why[CONFIG_FILE_W
 	enum weft_reason r;
 
 	if (device_open(lun->text, &s->devices[i], &refusal) != WEFT_OK)
-		return refuse(why, "%s:%u:%u: %s", s->host->path, lun->line,
-			      lun->column + (refusal.at ? refusal.at - 1 : 0), refusal.text);
+		return config_refuse(why, "%s:%u:%u: %s", s->host->path, lun->line,
+				     lun->column + (refusal.at ? refusal.at - 1 : 0), refusal.text);
 	c.store = device_store(s->devices[i]);
 	/* A file system that cannot punch holes leaves what was discarded as it was. */
 	c.has_zeroing_discard = device_plan(s->devices[i])->nodes[0].kind == STORE_KIND_MEM;
@@ -108,7 +97,7 @@ static bool unit_open(struct iscsi_server *s, uint32_t i, char why[CONFIG_FILE_W
 	if (r == WEFT_OK && !watch_device(s, s->devices[i]))
 		r = WEFT_R_DESCRIPTORS;
 	return r == WEFT_OK ||
-	       refuse(why, "%s:%u: %s", s->host->path, lun->line, weft_reason_text(r));
+	       config_refuse(why, "%s:%u: %s", s->host->path, lun->line, weft_reason_text(r));
 }
 
 static struct chap_config chap_of(const struct iscsi_secrets *s)
@@ -142,7 +131,7 @@ static bool target_open(struct iscsi_server *s, uint32_t i, char why[CONFIG_FILE
 		r = iscsi_target_add(s->node, &c, &number);
 	}
 	return r == WEFT_OK ||
-	       refuse(why, "%s:%u: %s", s->host->path, t->line, weft_reason_text(r));
+	       config_refuse(why, "%s:%u: %s", s->host->path, t->line, weft_reason_text(r));
 }
 
 static bool node_open(struct iscsi_server *s, char why[CONFIG_FILE_WHY])
@@ -163,7 +152,7 @@ static bool node_open(struct iscsi_server *s, char why[CONFIG_FILE_WHY])
 	c.calls = &iscsi_access_calls;
 	c.owner = s;
 	r = iscsi_node_create(&c, &s->node);
-	return r == WEFT_OK || refuse(why, "%s: %s", s->host->path, weft_reason_text(r));
+	return r == WEFT_OK || config_refuse(why, "%s: %s", s->host->path, weft_reason_text(r));
 }
 
 static enum weft_reason tcp_listen(struct iscsi_server *s, struct iscsi_server_portal *p)
@@ -199,9 +188,9 @@ static bool portal_open(struct iscsi_server *s, uint32_t i, char why[CONFIG_FILE
 	p->source = ISCSI_SOURCE_PORTAL;
 	p->at = s->host->portals[i];
 	r = wire == ISCSI_CONFIG_TCP ? tcp_listen(s, p) : iser_listen(s, p, wire);
-	return r == WEFT_OK || refuse(why, "%s:%u: cannot listen at %s: %s", s->host->path,
-				      s->host->config->portals[i].line,
-				      s->host->config->portals[i].is, weft_reason_text(r));
+	return r == WEFT_OK || config_refuse(why, "%s:%u: cannot listen at %s: %s", s->host->path,
+					     s->host->config->portals[i].line,
+					     s->host->config->portals[i].is, weft_reason_text(r));
 }
 
 static bool ends_open(struct iscsi_server *s, char why[CONFIG_FILE_WHY])
@@ -209,7 +198,7 @@ static bool ends_open(struct iscsi_server *s, char why[CONFIG_FILE_WHY])
 	s->ends_max = s->host->config->sessions_max + HALF_OPEN + ISCSI_ACCEPTS_MAX;
 	s->ends = calloc(s->ends_max, sizeof(*s->ends));
 	if (!s->ends)
-		return refuse(why, "%s: there is no memory for its sessions", s->host->path);
+		return config_refuse(why, "%s: there is no memory for its sessions", s->host->path);
 	for (uint32_t i = 0; i < s->ends_max; i++) {
 		s->ends[i].source = ISCSI_SOURCE_END;
 		s->ends[i].fd = -1;
@@ -225,7 +214,7 @@ static bool descriptors_open(struct iscsi_server *s, char why[CONFIG_FILE_WHY])
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	return (s->epoll >= 0 && s->wake >= 0 && iscsi_server_watch(s, s->wake, &s->wake_source)) ||
-	       refuse(why, "%s: %s", s->host->path, strerror(errno));
+	       config_refuse(why, "%s: %s", s->host->path, strerror(errno));
 }
 
 static bool open_all(struct iscsi_server *s, char why[CONFIG_FILE_WHY])
@@ -247,7 +236,9 @@ static bool open_all(struct iscsi_server *s, char why[CONFIG_FILE_WHY])
 		if (!portal_open(s, i, why))
 			return false;
 	}
-	iscsi_reporter_open(s);
+	s->reporter = reporter_open("iscsi", iscsi_report, s);
+	if (s->reporter)
+		(void)iscsi_server_watch(s, reporter_descriptor(s->reporter), &s->reporter_source);
 	return true;
 }
 
@@ -258,7 +249,7 @@ bool iscsi_server_open(const struct iscsi_host *host, const struct iscsi_server_
 
 	if (!s || sodium_init() < 0) {
 		free(s);
-		return refuse(why, "%s: there is no memory for it", host->path);
+		return config_refuse(why, "%s: there is no memory for it", host->path);
 	}
 	s->host = host;
 	s->options = *options;
@@ -267,7 +258,6 @@ bool iscsi_server_open(const struct iscsi_host *host, const struct iscsi_server_
 	s->reporter_source = ISCSI_SOURCE_REPORTER;
 	s->epoll = -1;
 	s->wake = -1;
-	s->reporter = -1;
 	s->spin.spin_ns = host->config->spin_ns;
 	s->now_ns = clock_ns();
 	s->begin_ns = s->now_ns;
@@ -310,7 +300,7 @@ static void device_end(struct iscsi_server *s, uint32_t i)
 void iscsi_server_close(struct iscsi_server *s)
 {
 	listen_end(s);
-	iscsi_reporter_close(s);
+	reporter_close(s->reporter);
 	if (s->ends)
 		iscsi_ends_close(s);
 	if (s->iser)
@@ -359,10 +349,7 @@ static void event_take(struct iscsi_server *s, const struct epoll_event *e)
 		iscsi_end_told(e->data.ptr, e->events);
 		break;
 	case ISCSI_SOURCE_REPORTER:
-		iscsi_reporter_accept(s);
-		break;
-	case ISCSI_SOURCE_REPORT:
-		iscsi_report_told(s, e->data.ptr);
+		reporter_serve(s->reporter, s->now_ns);
 		break;
 	default: /* a device: the node looks at all of them */
 		break;
@@ -440,7 +427,7 @@ static uint64_t due(struct iscsi_server *s)
 	if (!list_is_empty(&s->busy) || s->has_received)
 		return 0;
 	at = at < next ? at : next;
-	next = iscsi_reports_expire(s);
+	next = s->reporter ? reporter_expire(s->reporter, s->now_ns) : UINT64_MAX;
 	at = at < next ? at : next;
 	if (s->refusals > 0 && s->refusals_ns < at)
 		at = s->refusals_ns;

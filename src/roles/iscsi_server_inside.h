@@ -5,15 +5,14 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
-#include "driver/sys/report_socket.h"
 #include "iscsi/target/target.h"
 #include "roles/device.h"
 #include "roles/iscsi_iser.h"
 #include "roles/iscsi_server.h"
+#include "roles/reporter.h"
 #include "roles/rio_spin.h"
 
 enum {
-	ISCSI_REPORTS_MAX = 4,
 	ISCSI_SERVER_PORTAL_GROUP = 1,
 	/*
 	 * Connections accepted in a row, before others have their turn. Each may take the place of
@@ -30,7 +29,6 @@ enum iscsi_source {
 	ISCSI_SOURCE_ISER,
 	ISCSI_SOURCE_DEVICE,
 	ISCSI_SOURCE_REPORTER,
-	ISCSI_SOURCE_REPORT,
 };
 
 struct iscsi_server_portal {
@@ -52,13 +50,6 @@ struct iscsi_end {
 	struct list link;   /* of the free, the busy or the lingering ones */
 };
 
-/* A status report on its way. */
-struct iscsi_report {
-	enum iscsi_source source;
-	bool is_used;
-	struct report_client client;
-};
-
 struct iscsi_server {
 	const struct iscsi_host *host;
 	struct iscsi_server_options options;
@@ -68,13 +59,13 @@ struct iscsi_server {
 	struct chap_config chap[ISCSI_CONFIG_TARGETS_MAX], discovery_chap;
 	struct device *devices[ISCSI_CONFIG_LUNS_MAX]; /* of config->luns */
 	enum iscsi_source device_source, wake_source, reporter_source;
-	int epoll, wake, reporter;
+	int epoll, wake;
+	struct reporter *reporter; /* NULL: there is no status */
 	struct iscsi_server_portal portals[ISCSI_CONFIG_PORTALS_MAX];
 	struct iser_portals *iser; /* NULL: there are none by RDMA */
 	struct iscsi_end *ends;
 	uint32_t ends_max;
 	struct list free, busy, lingering; /* of ends; busy: may receive more at once */
-	struct iscsi_report reports[ISCSI_REPORTS_MAX];
 	struct rio_spin spin;
 	uint64_t now_ns, begin_ns;
 	uint64_t accept_ns; /* no connection is accepted before */
@@ -120,9 +111,5 @@ void iscsi_access_expire(struct iscsi_server *s);
 
 /* ---- iscsi_report.c ------------------------------------------------------------------------- */
 
-/* Without it there is no status, and the target serves all the same. */
-void iscsi_reporter_open(struct iscsi_server *s);
-void iscsi_reporter_close(struct iscsi_server *s);
-void iscsi_reporter_accept(struct iscsi_server *s);
-void iscsi_report_told(struct iscsi_server *s, struct iscsi_report *report);
-uint64_t iscsi_reports_expire(struct iscsi_server *s);
+/* What `weft iscsi status` shows, of a struct iscsi_server. */
+char *iscsi_report(void *server, size_t *length);

@@ -85,6 +85,9 @@ enum rio_role {
 	RIO_REQUESTER = 1,
 	RIO_OWNER,
 	RIO_IOUNIT,
+	/* Of a split network card, which begins with the same greeting (docs/wire/push.md). */
+	RIO_CARD_UNIT,
+	RIO_CARD_HOST,
 };
 
 enum rio_device_flag {

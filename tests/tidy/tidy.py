@@ -23,7 +23,7 @@ BELOW_MEM = ["base", "wire"]
 BELOW_TRANSPORT = BELOW_MEM + ["mem", "verbs"]
 TRANSPORTS = ["loopback", "iwarp", "ib"]
 BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "store"]
-CORE_ROOMS = BELOW_UPPER + ["near", "scsi", "rio", "iscsi", "push"]
+CORE_ROOMS = BELOW_UPPER + ["near", "scsi", "rio", "iscsi", "lan", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
 CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/near", "driver/roce"]
 WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio", "sim/iscsi"]
@@ -43,7 +43,8 @@ ARROWS = {
     "cm": BELOW_TRANSPORT + TRANSPORTS,
     "rio": BELOW_UPPER,
     "iscsi": BELOW_UPPER + ["scsi"],
-    "push": BELOW_UPPER,
+    "lan": BELOW_MEM,
+    "push": BELOW_MEM,
     "driver/sys": CORE_ROOMS,
     "driver/observe": CORE_ROOMS + ["driver/sys"],
     "driver/loop": CORE_ROOMS + BELOW_LOOP,
@@ -54,7 +55,8 @@ ARROWS = {
     "driver/stat": CORE_ROOMS + CARRIERS,
     "driver/calls": CORE_ROOMS + CARRIERS + ["driver/stat"],
     "driver/file": CORE_ROOMS + ["driver/sys"],
-    "roles": ["base", "wire", "store", "scsi", "rio", "iscsi", "driver/file",
+    "driver/lan": BELOW_MEM + ["lan", "driver/sys"],
+    "roles": ["base", "wire", "store", "scsi", "rio", "iscsi", "lan", "push", "driver/file", "driver/lan",
               "driver/sys"],  # and <weft/...>
     "sim/world": CORE_ROOMS,
     "sim/loopback": CORE_ROOMS + ["sim/world"],
@@ -70,6 +72,7 @@ ARROWS = {
     "compat/umad": ["base", "compat/ibverbs"],
     "compat/nbdkit": ["base", "roles", "driver/sys"],
     "cmd": ["base"],  # what its folders share; each of them knows this, and other folders only as said here
+    "cmd/card": ["base", "wire", "rio", "lan", "driver/lan", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/demo": ["base", "rio", "roles", "cmd", "cmd/roles"],
     "cmd/dump": ["base", "wire", "cmd"],
     "cmd/iscsi": ["base", "store", "scsi", "iscsi", "roles", "cmd", "cmd/roles", "cmd/stat"],
@@ -512,7 +515,8 @@ def main(args):
         symbols = read_symbols(args[1])
         good = all([judge(rule, symbols) for rule in SYMBOL_RULES if
                     rule is not rule_symbol_arrows]) and good
-        good = judge(rule_symbol_arrows, symbols + read_symbols(args[1], "libweft_driver.a")) and good
+        good = judge(rule_symbol_arrows, symbols + [s for name in ("libweft_driver.a", "libweft_lan.a")
+                                           for s in read_symbols(args[1], name)]) and good
     else:
         for rule in SYMBOL_RULES:
             print("skip %s: no build given" % rule.__name__.replace("rule_", "tidy_"))

@@ -334,6 +334,58 @@ TEST(test_rio_03_a_message_without_room_is_not_counted)
 	EXPECT_EQ(hear(&t.dialled, bytes, ping(&t.dialler, bytes)), WEFT_OK);
 }
 
+/* ---- Messages of another protocol ------------------------------------------------------------ */
+
+enum { BODY = 40 };
+
+static size_t tailed(struct greeter *s, uint8_t *bytes)
+{
+	for (size_t i = 0; i < BODY; i++)
+		bytes[i] = (uint8_t)i;
+	return rio_session_tail(&s->greet.session, bytes, BODY);
+}
+
+static enum weft_reason hear_tailed(struct greeter *s, const uint8_t *bytes, size_t length)
+{
+	size_t body = 0;
+	enum weft_reason r = rio_session_tailed(&s->greet.session, bytes, length, &body);
+
+	return r == WEFT_OK && body != BODY ? WEFT_R_SYSTEM : r;
+}
+
+TEST(test_rio_03_tails_are_taken_in_their_order_and_once)
+{
+	uint8_t first[MESSAGE], second[MESSAGE];
+	struct two t;
+
+	two_greet(&t);
+	EXPECT_EQ(tailed(&t.dialler, first), (size_t)BODY + RIO_TAIL_BYTES);
+	EXPECT_EQ(tailed(&t.dialler, second), (size_t)BODY + RIO_TAIL_BYTES);
+	EXPECT_EQ(hear_tailed(&t.dialled, second, BODY + RIO_TAIL_BYTES), WEFT_R_RIO_SEQUENCE);
+	EXPECT_EQ(hear_tailed(&t.dialled, first, BODY + RIO_TAIL_BYTES), WEFT_OK);
+	EXPECT_EQ(hear_tailed(&t.dialled, first, BODY + RIO_TAIL_BYTES), WEFT_R_RIO_SEQUENCE);
+	EXPECT_EQ(hear_tailed(&t.dialled, second, BODY + RIO_TAIL_BYTES), WEFT_OK);
+}
+
+TEST(test_rio_03_a_tailed_message_that_was_altered_or_cut_is_refused)
+{
+	const size_t length = BODY + RIO_TAIL_BYTES;
+	uint8_t bytes[MESSAGE];
+	struct two t;
+
+	two_greet(&t);
+	tailed(&t.dialler, bytes);
+	EXPECT_EQ(hear_tailed(&t.dialler, bytes, length), WEFT_R_RIO_FORGED); /* its own words */
+	for (size_t bit = 0; bit < 8 * length; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
+		EXPECT_EQ(hear_tailed(&t.dialled, bytes, length), WEFT_R_RIO_FORGED);
+		bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
+	}
+	for (size_t shorter = 0; shorter < length; shorter++)
+		EXPECT_EQ(hear_tailed(&t.dialled, bytes, shorter), WEFT_R_RIO_FORGED);
+	EXPECT_EQ(hear_tailed(&t.dialled, bytes, length), WEFT_OK);
+}
+
 /* ---- Tokens --------------------------------------------------------------------------------- */
 
 static struct rio_msg announce_of(const uint8_t *token)

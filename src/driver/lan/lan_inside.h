@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the kinds of frame ports share: one epoll descriptor with all of a port's own. */
+#pragma once
+
+#include "base/check.h"
+#include "driver/lan/lan.h"
+#include "lan/offload.h"
+#include "lan/plan.h"
+
+/* A descriptor of a port's, or -1. */
+struct lan_watch {
+	int fd;
+	uint32_t interest; /* of epoll; 0: none */
+	void (*ready)(struct lan_port *port, uint32_t events);
+};
+
+/* A kind of port; set_mac, set_link and set_filters are NULL where it has no such thing. */
+struct lan_calls {
+	size_t bytes; /* of the struct that begins with a lan_port */
+	enum weft_reason (*open)(struct lan_port *port, const struct lan_plan *plan, char *why);
+	void (*close)(struct lan_port *port);
+	/* Fills frames as lan_receive() does, without checks and counts of frames. */
+	uint32_t (*receive)(struct lan_port *port, struct lan_frame *frames, uint32_t count);
+	/*
+	 * Frames that are good and need no more than the port takes: how many were taken. Each of
+	 * those has been counted, by lan_sent() or lan_drop().
+	 */
+	uint32_t (*send)(struct lan_port *port, const struct lan_frame *frames, uint32_t count);
+	enum weft_reason (*set_mac)(struct lan_port *port, const uint8_t mac[LAN_MAC_BYTES]);
+	enum weft_reason (*set_mtu)(struct lan_port *port, uint32_t mtu);
+	enum weft_reason (*set_link)(struct lan_port *port, bool is_up);
+	enum weft_reason (*set_filters)(struct lan_port *port, const struct lan_filters *filters);
+};
+
+/* A frame on its way as segments; the first ones may have been sent. */
+struct lan_cutting {
+	bool is_busy;
+	struct lan_cut cut;
+	uint32_t at, end; /* segments that are cut and not yet sent */
+	struct lan_frame segments[LAN_BATCH_MAX];
+	uint8_t held[LAN_FRAME_MAX]; /* the frame, when its caller has its own back */
+	uint8_t room[2 * (LAN_FRAME_MAX + LAN_HEADERS_MAX)];
+};
+
+struct lan_port {
+	const struct lan_calls *calls;
+	struct lan_cutting *cutting; /* made when the first frame needs it */
+	int epoll;
+	bool has_input; /* frames may wait; the kind clears it when it finds none */
+	uint32_t news;
+	struct lan_properties is;
+	struct lan_counts counts;
+};
+
+extern const struct lan_calls lan_packet_calls, lan_socket_calls, lan_tap_calls;
+
+/* Watches fd for events of epoll, others than before, or with 0 no more. */
+void lan_watch(struct lan_port *port, struct lan_watch *w, uint32_t interest);
+
+/* Closes its descriptor, if it has one. */
+void lan_watch_close(struct lan_port *port, struct lan_watch *w);
+
+/* A timer that was not set: its watch is readable when it ends. False: there is none. */
+bool lan_timer_open(struct lan_port *port, struct lan_watch *timer);
+void lan_timer_set(struct lan_watch *timer, uint64_t in_ns);
+
+/* Properties as they are now; news if they were others. */
+void lan_link_is(struct lan_port *port, bool is_up, enum weft_reason why);
+void lan_mac_is(struct lan_port *port, const uint8_t mac[LAN_MAC_BYTES]);
+void lan_mtu_is(struct lan_port *port, uint32_t mtu);
+void lan_filters_are(struct lan_port *port, const struct lan_filters *filters);
+
+/* Sends what is left of the frame that is being cut. False: the port is full before its end. */
+bool lan_send_cut(struct lan_port *port);
+
+static inline void lan_sent(struct lan_port *port, const struct lan_frame *f)
+{
+	port->counts.out.frames++;
+	port->counts.out.bytes += f->length;
+}
+
+static inline void lan_drop(struct lan_way *way, enum weft_reason reason)
+{
+	way->drops[reason]++;
+}
+
+/* The reason for an errno of a call on an interface or socket. */
+enum weft_reason lan_reason_of(int error);
+
+/* The line for people: what could not be done, and the system's word for it. */
+enum weft_reason lan_failed(char *why, const char *what, int error);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A network interface, watched and set by rtnetlink and ioctl: whether it is up, its MAC address,
+ * MTU, the groups and VLANs of its host. For ports that are interfaces.
+ */
+#pragma once
+
+#include "driver/lan/lan_inside.h"
+
+enum { LINK_VLANS_MAX = 64 };
+
+struct lan_link {
+	struct lan_watch watch;
+	int index;
+	char name[LAN_INTERFACE_MAX];
+	bool is_carrier_counted; /* down without a carrier, not only when its user says so */
+	bool has_filters;	 /* what its host wants to receive is of interest */
+	/* Interfaces of VLANs on it. */
+	uint32_t vlan_count;
+	int vlan_index[LINK_VLANS_MAX];
+	uint16_t vlans[LINK_VLANS_MAX];
+	struct lan_filters filters;
+};
+
+/*
+ * Of the interface of this name: the port's properties are its own from now on. The watch's ready()
+ * is to call lan_link_read(). 0, or a negative errno.
+ */
+int lan_link_open(struct lan_port *port, struct lan_link *link, const char *name);
+void lan_link_close(struct lan_port *port, struct lan_link *link);
+void lan_link_read(struct lan_port *port, struct lan_link *link);
+
+/* Reads the groups that its host has joined: the kernel sends no notice of them. */
+void lan_link_groups(struct lan_port *port, struct lan_link *link);
+
+enum weft_reason lan_link_set_mac(const struct lan_link *link, const uint8_t mac[LAN_MAC_BYTES]);
+enum weft_reason lan_link_set_mtu(const struct lan_link *link, uint32_t mtu);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sending: what a port cannot leave to its peer is completed here. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/lan/lan_inside.h"
+
+/* Cuts as many segments as fit. */
+static void cut_some(struct lan_cutting *c)
+{
+	uint8_t *at = c->room;
+	uint32_t want;
+
+	c->at = c->end = 0;
+	while (c->end < LAN_BATCH_MAX && (want = lan_cut_want(&c->cut)) > 0 &&
+	       want <= (size_t)(c->room + sizeof(c->room) - at)) {
+		lan_cut_next(&c->cut, at);
+		c->segments[c->end++] = (struct lan_frame){ .bytes = at, .length = want };
+		at += want;
+	}
+}
+
+bool lan_send_cut(struct lan_port *port)
+{
+	struct lan_cutting *c = port->cutting;
+
+	if (!c || !c->is_busy)
+		return true;
+	/* Bound: each round sends a segment, or is the last. */
+	for (;;) {
+		if (!port->is.is_up) {
+			lan_drop(&port->counts.out, WEFT_R_LAN_DOWN);
+			break;
+		}
+		if (c->at == c->end)
+			cut_some(c);
+		if (c->end == 0)
+			break;
+		c->at += port->calls->send(port, c->segments + c->at, c->end - c->at);
+		if (c->at < c->end && port->is.is_up)
+			return false;
+	}
+	c->is_busy = false;
+	c->at = c->end = 0;
+	return true;
+}
+
+/* Sends a frame as segments; what the port does not take now goes by itself later. */
+static enum weft_reason cut_frame(struct lan_port *port, const struct lan_frame *f)
+{
+	struct lan_cutting *c = port->cutting;
+	enum weft_reason r;
+
+	if (!c)
+		c = port->cutting = calloc(1, sizeof(*c));
+	if (!c)
+		return WEFT_R_NO_MEMORY;
+	r = lan_cut_begin(&c->cut, f);
+	if (r != WEFT_OK)
+		return r;
+	c->is_busy = true;
+	if (!lan_send_cut(port)) {
+		memcpy(c->held, f->bytes, f->length);
+		c->cut.bytes = c->held;
+	}
+	return WEFT_OK;
+}
+
+/* How many frames can go as they are, once their checksums are completed. */
+static uint32_t plain_run(struct lan_port *port, struct lan_frame *frames, uint32_t count,
+			  enum weft_reason *why)
+{
+	uint32_t run = 0;
+
+	*why = WEFT_OK;
+	while (run < count && run < LAN_BATCH_MAX) {
+		struct lan_frame *f = &frames[run];
+		uint32_t more;
+
+		*why = port->is.is_up ? lan_frame_check(f) : WEFT_R_LAN_DOWN;
+		more = *why == WEFT_OK ? lan_frame_needs(f) & ~port->is.takes : 0;
+		if (*why != WEFT_OK || more & ~(uint32_t)LAN_CSUM)
+			break;
+		if (more & LAN_CSUM)
+			lan_checksum(f);
+		run++;
+	}
+	return run;
+}
+
+uint32_t lan_send(struct lan_port *port, struct lan_frame *frames, uint32_t count)
+{
+	uint32_t done = 0;
+
+	/* Bound: each round takes a frame, or is the last. */
+	while (done < count && lan_send_cut(port)) {
+		enum weft_reason r;
+		uint32_t run = plain_run(port, frames + done, count - done, &r);
+
+		if (run > 0) {
+			uint32_t taken = port->calls->send(port, frames + done, run);
+
+			done += taken;
+			if (taken < run)
+				break;
+			continue;
+		}
+		if (r == WEFT_OK)
+			r = cut_frame(port, &frames[done]);
+		if (r != WEFT_OK)
+			lan_drop(&port->counts.out, r);
+		done++;
+	}
+	return done;
+}

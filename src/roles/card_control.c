@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the two ends of a card say of themselves (PUSH-09, PUSH-16h). The unit decides: which MAC
+ * address the host has, how long frames are, which frames of the LAN the host gets. The host's
+ * interface follows: its address, its length, and whether its link is up.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "roles/card_inside.h"
+
+static uint16_t mtu_of(const struct card *c)
+{
+	uint32_t port = lan_properties(c->port)->mtu;
+	uint16_t most = c->file->config->mtu;
+
+	return port != 0 && port < most ? (uint16_t)port : most;
+}
+
+/* Every port takes every frame: what it cannot leave to others it does itself (driver/lan). */
+static uint64_t features_of(const struct card *c)
+{
+	return c->file->config->is_plain ? 0 : PUSH_FEATURES;
+}
+
+void card_hello(const struct card *c, struct push_hello *hello)
+{
+	const struct lan_properties *is = lan_properties(c->port);
+
+	hello->role = c->is_unit ? PUSH_UNIT : PUSH_HOST;
+	hello->mode = PUSH_MODE_RDMA;
+	hello->is_link_up = is->is_up;
+	hello->mtu = mtu_of(c);
+	hello->queues = 1;
+	hello->features = features_of(c);
+	if (is->has_mac && !c->is_unit)
+		memcpy(hello->mac, is->mac, PUSH_MAC_BYTES);
+	hello->pools_max = CARD_POOLS;
+	hello->elements_max = 4096;
+	hello->message_bytes_max = PUSH_MSG_BYTES_MAX;
+}
+
+/* ---- Unit ----------------------------------------------------------------------------------- */
+
+/* A host that brings no address has one of its place in the unit's file. */
+static void mac_for(const struct card_end *e, const uint8_t asked[PUSH_MAC_BYTES],
+		    uint8_t mac[PUSH_MAC_BYTES])
+{
+	static const uint8_t none[PUSH_MAC_BYTES];
+	const struct card_peer *p = &e->card->file->config->peers[e->peer];
+	const struct platform *is = &e->card->file->config->known[e->peer].platform;
+
+	if (p->has_mac) {
+		memcpy(mac, p->mac, PUSH_MAC_BYTES);
+	} else if (memcmp(asked, none, PUSH_MAC_BYTES) != 0) {
+		memcpy(mac, asked, PUSH_MAC_BYTES);
+	} else {
+		const uint8_t made[PUSH_MAC_BYTES] = { 0x02,
+						       0x77,
+						       (uint8_t)(is->unit >> 8),
+						       (uint8_t)is->unit,
+						       (uint8_t)(is->process >> 8),
+						       (uint8_t)is->process };
+
+		memcpy(mac, made, PUSH_MAC_BYTES);
+	}
+}
+
+static enum weft_reason take_hello(struct card_end *e, struct push_cfg *answer)
+{
+	struct card *c = e->card;
+	const struct push_hello asked = answer->hello;
+
+	card_hello(c, &answer->hello);
+	answer->hello.features &= asked.features;
+	if (asked.mtu < answer->hello.mtu)
+		answer->hello.mtu = asked.mtu;
+	mac_for(e, asked.mac, answer->hello.mac);
+	return push_lan_host(c->lan, e->peer, answer->hello.mac, false);
+}
+
+static enum weft_reason take_mac(struct card_end *e, const uint8_t mac[PUSH_MAC_BYTES])
+{
+	const struct card_peer *p = &e->card->file->config->peers[e->peer];
+
+	if (p->has_mac && memcmp(p->mac, mac, PUSH_MAC_BYTES) != 0)
+		return WEFT_R_PUSH_FOREIGN;
+	return push_lan_host(e->card->lan, e->peer, mac, false);
+}
+
+static enum weft_reason unit_take(struct card_end *e, struct push_cfg *answer)
+{
+	switch (answer->kind) {
+	case PUSH_HELLO:
+		return take_hello(e, answer);
+	case PUSH_SET_MAC:
+		return take_mac(e, answer->mac);
+	case PUSH_SET_MTU:
+		return answer->mtu <= mtu_of(e->card) ? WEFT_OK : WEFT_R_PUSH_OFFER;
+	case PUSH_SET_FILTER:
+		push_lan_filter(e->card->lan, e->peer, &answer->filter);
+		return WEFT_OK;
+	case PUSH_SET_OFFERS:
+		return (answer->offers.features & ~features_of(e->card)) == 0 &&
+				       answer->offers.queues == 1
+			       ? WEFT_OK
+			       : WEFT_R_PUSH_OFFER;
+	default:
+		return WEFT_R_PUSH_UNEXPECTED;
+	}
+}
+
+/* ---- Host ----------------------------------------------------------------------------------- */
+
+static enum weft_reason host_take(struct card_end *e, const struct push_cfg *cfg)
+{
+	if (cfg->kind != PUSH_LINK)
+		return WEFT_R_PUSH_UNEXPECTED;
+	(void)lan_set_link(e->card->port, cfg->link.is_up);
+	card_tell(e->card, "the LAN is %s", cfg->link.is_up ? "up" : "down");
+	return WEFT_OK;
+}
+
+/* ---- Both ----------------------------------------------------------------------------------- */
+
+void card_asked(struct card_end *e, const struct push_cfg *cfg)
+{
+	struct push_cfg answer = *cfg;
+	char text[WEFT_ADDRESS_TEXT];
+
+	answer.reason = e->card->is_unit ? unit_take(e, &answer) : host_take(e, &answer);
+	if (answer.reason != WEFT_OK)
+		card_tell(e->card, "%s asked for %s: refused: %s", card_end_name(e, text),
+			  push_kind_name(cfg->kind), weft_reason_text(answer.reason));
+	push_answer(e->link, &answer);
+}
+
+void card_opened(struct card_end *e)
+{
+	struct card *c = e->card;
+	const struct push_agreed *a = push_agreed(e->link);
+	char text[WEFT_ADDRESS_TEXT];
+
+	e->is_told = true;
+	card_tell(c, "%s is connected, by %s: MAC address %02x:%02x:%02x:%02x:%02x:%02x, MTU %u%s",
+		  card_end_name(e, text), e->rdma.wire == RDMA_ROCE ? "RoCE" : "iWARP", a->mac[0],
+		  a->mac[1], a->mac[2], a->mac[3], a->mac[4], a->mac[5], a->mtu,
+		  a->features & PUSH_FEATURE_NET_HEADER ? ", offload" : "");
+	if (c->is_unit) {
+		e->to_say = CARD_SAY_LINK;
+		return;
+	}
+	(void)lan_set_mac(c->port, a->mac);
+	(void)lan_set_mtu(c->port, a->mtu);
+	(void)lan_news(c->port); /* the unit knows both */
+	(void)lan_set_link(c->port, a->is_link_up);
+	e->to_say = CARD_SAY_FILTER;
+}
+
+void card_closed(struct card_end *e)
+{
+	if (e->card->is_unit)
+		push_lan_leave(e->card->lan, e->peer);
+	else
+		(void)lan_set_link(e->card->port, false);
+}
+
+void card_port_news(struct card *c)
+{
+	uint32_t news = lan_news(c->port), say = 0;
+	struct card_end *e = NULL;
+
+	if (news == 0)
+		return;
+	if (c->is_unit) {
+		say = news & LAN_NEWS_LINK ? CARD_SAY_LINK : 0;
+	} else {
+		say |= news & LAN_NEWS_MAC ? CARD_SAY_MAC : 0;
+		say |= news & LAN_NEWS_MTU ? CARD_SAY_MTU : 0;
+		say |= news & LAN_NEWS_FILTERS ? CARD_SAY_FILTER : 0;
+	}
+	while ((e = card_end_next(c, e)) != NULL)
+		e->to_say |= say;
+}
+
+static void filter_of(const struct lan_filters *from, struct push_filter *to)
+{
+	_Static_assert(sizeof(from->multicast) == sizeof(to->groups) &&
+			       sizeof(from->vlans) == sizeof(to->vlans),
+		       "one limit");
+	*to = (struct push_filter){ .vlan_count = (uint16_t)from->vlan_count,
+				    .group_count = (uint16_t)from->multicast_count };
+	to->flags |= from->is_promiscuous ? PUSH_FILTER_PROMISCUOUS : 0;
+	to->flags |= from->is_all_multicast ? PUSH_FILTER_ALL_GROUPS : 0;
+	to->flags |= from->vlan_count == 0 ? PUSH_FILTER_ALL_VLANS : 0;
+	memcpy(to->groups, from->multicast, sizeof(to->groups));
+	memcpy(to->vlans, from->vlans, sizeof(to->vlans));
+}
+
+static struct push_cfg next_word(struct card_end *e)
+{
+	const struct lan_properties *is = lan_properties(e->card->port);
+	struct push_cfg cfg = { 0 };
+
+	if (e->to_say & CARD_SAY_MAC) {
+		cfg.kind = PUSH_SET_MAC;
+		memcpy(cfg.mac, is->mac, PUSH_MAC_BYTES);
+		e->to_say &= ~(uint32_t)CARD_SAY_MAC;
+	} else if (e->to_say & CARD_SAY_MTU) {
+		cfg.kind = PUSH_SET_MTU;
+		cfg.mtu = mtu_of(e->card);
+		e->to_say &= ~(uint32_t)CARD_SAY_MTU;
+	} else if (e->to_say & CARD_SAY_FILTER) {
+		cfg.kind = PUSH_SET_FILTER;
+		filter_of(&is->filters, &cfg.filter);
+		e->to_say &= ~(uint32_t)CARD_SAY_FILTER;
+	} else {
+		cfg.kind = PUSH_LINK;
+		cfg.link.is_up = is->is_up;
+		e->to_say &= ~(uint32_t)CARD_SAY_LINK;
+	}
+	return cfg;
+}
+
+void card_say(struct card_end *e)
+{
+	uint32_t before = e->to_say;
+	struct push_cfg cfg;
+	enum weft_reason r;
+
+	if (before == 0 || push_link_state(e->link) != PUSH_OPEN)
+		return;
+	cfg = next_word(e);
+	r = push_ask(e->link, &cfg, e->card->now_ns);
+	if (r == WEFT_R_BUSY)
+		e->to_say = before; /* after the answer to the request before */
+}
+
+void card_answered(struct card_end *e, const struct push_cfg *cfg)
+{
+	char text[WEFT_ADDRESS_TEXT];
+
+	if (cfg->reason != WEFT_OK)
+		card_tell(e->card, "%s does not agree to %s: %s", card_end_name(e, text),
+			  push_kind_name(cfg->kind),
+			  weft_reason_text((enum weft_reason)cfg->reason));
+}

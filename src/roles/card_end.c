@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A connection between the two ends of a card. It begins with the greeting of directed I/O, so that
+ * each knows the other by its key. Then every message of channel 0 carries a sequence number and a
+ * seal; channel 1 writes into elements, whose handles only sealed messages tell.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "base/check.h"
+#include "driver/sys/system_reason.h"
+#include "roles/card_inside.h"
+
+/* The kind of a work request, in the lowest bits of its id. */
+enum { WORK_RECEIVE, WORK_MESSAGE, WORK_ACT, WORK_KINDS, WORK_BITS = 2 };
+
+static const uint64_t greeting_ns = UINT64_C(5000000000);
+
+static uint32_t element_total(const struct card_end *e)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < CARD_POOLS; i++)
+		n += e->pools[i].elements;
+	return n;
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+static void *map(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* Packets of up to 256 bytes, of the MTU's length, and of whole segments (docs/card.md). */
+static void pools_plan(struct card_end *e)
+{
+	const struct card_config *c = e->card->file->config;
+	uint32_t frame = PUSH_NET_HEADER_BYTES + LAN_HEADER_BYTES + LAN_VLAN_BYTES + c->mtu;
+
+	e->pools[0] = (struct card_pool){ .elements = 256, .element_bytes = 256 };
+	e->pools[1] = (struct card_pool){ .elements = 256,
+					  .element_bytes = (frame + 255) / 256 * 256 };
+	if (!c->is_plain)
+		e->pools[2] = (struct card_pool){ .elements = 64,
+						  .element_bytes = CARD_PACKET_MAX };
+}
+
+static enum weft_reason pools_open(struct card_end *e)
+{
+	enum weft_reason r = WEFT_OK;
+
+	for (uint32_t i = 0; i < CARD_POOLS && r == WEFT_OK; i++) {
+		struct card_pool *p = &e->pools[i];
+		uint32_t index;
+
+		if (p->elements == 0)
+			continue;
+		p->memory = map((size_t)p->elements * p->element_bytes);
+		if (!p->memory)
+			return WEFT_R_NO_MEMORY;
+		r = push_pool_open(e->link,
+				   &(struct push_pool_config){ .memory = p->memory,
+							       .elements = p->elements,
+							       .element_bytes = p->element_bytes },
+				   &index);
+		CHECK(r != WEFT_OK || index == i);
+	}
+	return r;
+}
+
+static uint8_t *receive_of(const struct card_end *e, uint32_t nth)
+{
+	return e->buffers + (size_t)(CARD_MESSAGES + nth) * CARD_MESSAGE_BYTES;
+}
+
+static uint8_t *message_of(const struct card_end *e, uint32_t nth)
+{
+	return e->buffers + (size_t)nth * CARD_MESSAGE_BYTES;
+}
+
+static enum weft_reason receive_post(struct card_end *e, uint32_t nth)
+{
+	const struct weft_sge sge = { .addr = (uintptr_t)receive_of(e, nth),
+				      .length = CARD_MESSAGE_BYTES,
+				      .tag = e->buffers_tag };
+	const struct weft_recv_wr wr = { .id = (uint64_t)nth << WORK_BITS | WORK_RECEIVE,
+					 .sges = &sge,
+					 .sge_count = 1 };
+	enum weft_reason r = weft_qp_post_recv(e->qp, &wr, 1, NULL);
+
+	e->posted_receives += r == WEFT_OK;
+	return r;
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static void take_down(struct card_end *e)
+{
+	if (e->qp) {
+		uint32_t number = weft_qp_number(e->qp);
+
+		weft_qp_destroy(e->qp);
+		weft_cq_forget(e->card->cq, number);
+	}
+	if (e->link)
+		push_link_destroy(e->link);
+	if (e->frames_tag)
+		(void)weft_region_deregister(e->pd, e->frames_tag);
+	if (e->buffers_tag)
+		(void)weft_region_deregister(e->pd, e->buffers_tag);
+	if (e->pd)
+		CHECK(weft_pd_destroy(e->pd) == WEFT_OK);
+	if (e->buffers)
+		munmap(e->buffers, e->buffers_bytes);
+	for (uint32_t i = 0; i < CARD_POOLS; i++) {
+		if (e->pools[i].memory)
+			munmap(e->pools[i].memory,
+			       (size_t)e->pools[i].elements * e->pools[i].element_bytes);
+	}
+	free(e->messages);
+	free(e->waiting);
+	rio_handshake_fini(&e->handshake);
+	*e = (struct card_end){ .card = e->card };
+}
+
+static enum weft_reason region(struct card_end *e, void *at, size_t bytes, uint32_t rights,
+			       uint32_t *tag)
+{
+	const struct weft_region_options o = { .addr = (uintptr_t)at,
+					       .length = bytes,
+					       .rights = rights };
+
+	return weft_region_register(e->pd, &o, tag);
+}
+
+static enum weft_reason qp_make(struct card_end *e)
+{
+	struct card *c = e->card;
+	const struct weft_qp_options options = {
+		.send_cq = c->cq,
+		.recv_cq = c->cq,
+		.service = WEFT_RC,
+		.send_max = CARD_MESSAGES + CARD_WRITES,
+		.recv_max = e->receive_count,
+		.sges_max = 1,
+		.context = &e->rdma.object,
+	};
+	const struct weft_qp_attr init = { .state = WEFT_QPS_INIT,
+					   .remote_rights = WEFT_REMOTE_WRITE };
+	enum weft_reason r = weft_qp_create(e->pd, &options, &e->qp);
+
+	if (r == WEFT_OK)
+		r = weft_qp_modify(e->qp, &init, WEFT_QP_STATE | WEFT_QP_REMOTE_RIGHTS);
+	if (r != WEFT_OK)
+		return r;
+	for (uint32_t i = 0; i < CARD_MESSAGES; i++)
+		e->free_messages[e->free_message_count++] = i;
+	for (uint32_t i = 0; i < CARD_RECEIVES_FEW && r == WEFT_OK; i++)
+		r = receive_post(e, i);
+	return r;
+}
+
+static enum weft_reason set_up(struct card_end *e)
+{
+	struct card *c = e->card;
+	enum weft_reason r;
+
+	e->receive_count = element_total(e) + CARD_RECEIVES_MORE;
+	e->buffers_bytes = (size_t)(CARD_MESSAGES + e->receive_count) * CARD_MESSAGE_BYTES;
+	e->buffers = map(e->buffers_bytes);
+	if (!e->buffers)
+		return WEFT_R_NO_MEMORY;
+	r = weft_pd_create(c->adapter, NULL, &e->pd);
+	if (r == WEFT_OK)
+		r = region(e, e->buffers, e->buffers_bytes, WEFT_LOCAL_READ | WEFT_LOCAL_WRITE,
+			   &e->buffers_tag);
+	if (r == WEFT_OK)
+		r = region(e, c->frame_bytes, (size_t)CARD_FRAMES * CARD_PACKET_MAX,
+			   WEFT_LOCAL_READ, &e->frames_tag);
+	return r == WEFT_OK ? qp_make(e) : r;
+}
+
+static enum weft_reason end_make(struct card *c, enum rdma_wire wire, struct card_end **made)
+{
+	struct card_end *e = c->ends;
+	enum weft_reason r;
+
+	while (e < c->ends + CARD_ENDS_MAX && e->state != CARD_FREE)
+		e++;
+	if (e == c->ends + CARD_ENDS_MAX)
+		return WEFT_R_LIMIT;
+	*e = (struct card_end){ .card = c, .since_ns = c->now_ns };
+	e->deadline_ns = c->now_ns + greeting_ns;
+	rdma_end_init(&e->rdma, wire);
+	pools_plan(e);
+	r = set_up(e);
+	if (r != WEFT_OK) {
+		take_down(e);
+		return r;
+	}
+	e->state = CARD_CONNECTING;
+	*made = e;
+	return WEFT_OK;
+}
+
+static const struct rdma_terms terms = { .reads_in = 1, .reads_out = 1, .timeout_ns = 5000000000 };
+
+void card_end_dial(struct card *c)
+{
+	struct card_end *e = NULL;
+	enum weft_reason r = end_make(c, c->file->config->wire, &e);
+
+	if (r == WEFT_OK) {
+		r = rdma_end_dial(&e->rdma, c->adapter, e->qp, &c->file->address, &terms);
+		if (r != WEFT_OK)
+			take_down(e);
+	}
+	if (r != WEFT_OK && r != c->dial_reason)
+		card_tell(c, "cannot dial the unit: %s", weft_reason_text(r));
+	if (r != WEFT_OK)
+		c->dial_reason = r;
+}
+
+/* The oldest connection that has not proved who it is makes room. */
+static void make_room(struct card *c)
+{
+	struct card_end *e = NULL, *oldest = NULL;
+	uint32_t half_open = 0;
+
+	while ((e = card_end_next(c, e)) != NULL) {
+		if (e->state != CARD_CONNECTING && e->state != CARD_GREETING)
+			continue;
+		half_open++;
+		if (!oldest || e->since_ns < oldest->since_ns)
+			oldest = e;
+	}
+	if (oldest && half_open >= CARD_HALF_OPEN_MAX) {
+		card_end_hang_up(oldest, WEFT_R_LIMIT);
+		(void)card_end_reap(oldest);
+	}
+}
+
+void card_end_accept(struct card *c, struct rdma_request *request)
+{
+	struct card_end *e = NULL;
+	enum weft_reason r;
+
+	make_room(c);
+	r = end_make(c, request->wire, &e);
+	if (r != WEFT_OK)
+		rdma_request_reject(request);
+	else if ((r = rdma_request_accept(request, &e->rdma, e->qp, &terms)) != WEFT_OK)
+		take_down(e);
+	if (r != WEFT_OK)
+		card_tell(c, "cannot accept a connection: %s", weft_reason_text(r));
+}
+
+void card_end_hang_up(struct card_end *e, enum weft_reason reason)
+{
+	const struct weft_qp_attr attr = { .state = WEFT_QPS_ERROR };
+
+	if (e->state == CARD_DYING || e->state == CARD_FREE)
+		return;
+	e->reason = reason;
+	e->queued = 0;
+	rdma_end_close(&e->rdma);
+	(void)weft_qp_modify(e->qp, &attr, WEFT_QP_STATE);
+	if (e->link)
+		push_lost(e->link, reason);
+	e->state = CARD_DYING;
+}
+
+const char *card_end_name(const struct card_end *e, char text[WEFT_ADDRESS_TEXT])
+{
+	if (e->link)
+		return e->card->file->config->peers[e->peer].name;
+	if (e->rdma.is_active)
+		weft_address_text(&e->card->file->address, text);
+	else
+		weft_address_text(&e->rdma.peer.remote, text);
+	return text;
+}
+
+/* ---- Greeting ------------------------------------------------------------------------------- */
+
+/* Posts a message of the greeting, that lies in one of the buffers. */
+static void message_post(struct card_end *e, uint32_t nth, size_t length)
+{
+	struct weft_sge sge = { .addr = (uintptr_t)message_of(e, nth),
+				.length = (uint32_t)length,
+				.tag = e->buffers_tag };
+	struct weft_send_wr wr = {
+		.id = (uint64_t)nth << WORK_BITS | WORK_MESSAGE,
+		.opcode = WEFT_OP_SEND,
+		.flags = WEFT_SIGNALLED | WEFT_SOLICITED,
+		.sges = &sge,
+		.sge_count = 1,
+	};
+
+	if (weft_qp_post_send(e->qp, &wr, 1, NULL) == WEFT_OK)
+		e->posted_sends++;
+	else
+		card_end_hang_up(e, WEFT_R_PEER_GONE);
+}
+
+static enum weft_reason link_make(struct card_end *e)
+{
+	struct card *c = e->card;
+	struct push_config config;
+	enum weft_reason r;
+
+	push_config_init(&config, c->is_unit ? PUSH_UNIT : PUSH_HOST, PUSH_MODE_RDMA);
+	card_hello(c, &config.hello);
+	e->element_count = element_total(e);
+	config.has_immediate = true;
+	config.own_pools_max = CARD_POOLS;
+	config.own_elements_max = e->element_count;
+	config.packets_max = CARD_FRAMES;
+	config.writes_max = CARD_WRITES;
+	config.sends_max = CARD_MESSAGES;
+	config.inline_bytes = c->file->config->inline_bytes;
+	config.ping_after_ns = c->file->config->alive_ns / 3;
+	e->messages = malloc((size_t)CARD_MESSAGES * PUSH_MSG_BYTES_MAX);
+	e->waiting = malloc(e->element_count * sizeof(e->waiting[0]));
+	if (!e->messages || !e->waiting)
+		return WEFT_R_NO_MEMORY;
+	config.messages = e->messages;
+	r = push_link_create(&config, &e->link);
+	for (uint32_t i = CARD_RECEIVES_FEW; i < e->receive_count && r == WEFT_OK; i++)
+		r = receive_post(e, i);
+	return r == WEFT_OK ? pools_open(e) : r;
+}
+
+/* A host has one connection: the newer one. */
+static void replace(struct card_end *by)
+{
+	struct card_end *e = NULL;
+
+	while ((e = card_end_next(by->card, e)) != NULL) {
+		if (e != by && e->state == CARD_UP && e->peer == by->peer)
+			card_end_hang_up(e, WEFT_R_RIO_TWICE);
+	}
+}
+
+static void greeted(struct card_end *e)
+{
+	const struct card_config *c = e->card->file->config;
+	struct rio_known known = rio_handshake_peer(&e->handshake);
+	enum weft_reason r;
+
+	for (e->peer = 0; e->peer < c->peer_count; e->peer++) {
+		if (memcmp(c->known[e->peer].key, known.key, RIO_KEY_BYTES) == 0)
+			break;
+	}
+	CHECK(e->peer < c->peer_count); /* the handshake knows no others */
+	replace(e);
+	e->state = CARD_UP;
+	e->since_ns = e->card->now_ns;
+	e->deadline_ns = e->card->now_ns + c->alive_ns;
+	r = link_make(e);
+	if (r != WEFT_OK)
+		card_end_hang_up(e, r);
+	else
+		push_up(e->link, e->card->now_ns);
+}
+
+static void greet(struct card_end *e)
+{
+	size_t length;
+
+	/* Bound: a handshake has three messages. */
+	while (e->state == CARD_GREETING && e->free_message_count > 0) {
+		uint32_t nth = e->free_messages[e->free_message_count - 1];
+
+		length = rio_handshake_say(&e->handshake, message_of(e, nth));
+		if (length == 0)
+			break;
+		e->free_message_count--;
+		message_post(e, nth, length);
+	}
+	if (e->state == CARD_GREETING && rio_handshake_is_done(&e->handshake))
+		greeted(e);
+}
+
+static void greet_begin(struct card_end *e)
+{
+	static const struct rio_handshake_limits no_limits;
+	static const struct rio_address nowhere;
+	struct card *c = e->card;
+	const struct card_config *k = c->file->config;
+	const struct rio_book book = { k->known, k->peer_count };
+	uint8_t random[RIO_SEED_BYTES];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random)) {
+		card_end_hang_up(e, system_reason(errno));
+		return;
+	}
+	e->state = CARD_GREETING;
+	e->deadline_ns = c->now_ns + greeting_ns;
+	if (c->is_unit)
+		rio_handshake_await(&e->handshake, &c->file->self, &book, &no_limits, random);
+	else
+		rio_handshake_dial(&e->handshake, &c->file->self, &k->known[0], &nowhere, random);
+	greet(e);
+}
+
+void card_end_event(struct card_end *e, const struct weft_event *event)
+{
+	if (e->state == CARD_FREE || e->state == CARD_DYING || !rdma_end_event(&e->rdma, event))
+		return;
+	if (e->rdma.state == RDMA_UP && e->state == CARD_CONNECTING)
+		greet_begin(e);
+	else if (e->rdma.state == RDMA_DOWN)
+		card_end_hang_up(e, e->rdma.reason == WEFT_OK ? WEFT_R_PEER_GONE : e->rdma.reason);
+}
+
+/* ---- What completes ------------------------------------------------------------------------- */
+
+/* A message or an indication: a refusal is counted by the link, and ends it if there are many. */
+static void came(struct card_end *e, uint8_t *bytes, const struct weft_completion *c)
+{
+	struct card *card = e->card;
+	enum weft_reason r = WEFT_OK;
+	size_t body;
+
+	/* The first message may overtake the event that says the connection is up. */
+	if (e->state == CARD_CONNECTING)
+		greet_begin(e);
+	e->deadline_ns = card->now_ns + card->file->config->alive_ns;
+	if (c->opcode == WEFT_OP_RECV_WRITE_IMM) {
+		if (e->link)
+			(void)push_written(e->link, c->imm, c->byte_count, card->now_ns);
+	} else if (e->state == CARD_GREETING) {
+		e->deadline_ns = card->now_ns + greeting_ns;
+		r = rio_handshake_take(&e->handshake, bytes, c->byte_count);
+		if (r == WEFT_OK)
+			greet(e);
+	} else if (e->state == CARD_UP) {
+		r = rio_session_tailed(&e->handshake.greet.session, bytes, c->byte_count, &body);
+		if (r == WEFT_OK)
+			(void)push_take(e->link, bytes, body, card->now_ns);
+	}
+	if (r != WEFT_OK)
+		card_end_hang_up(e, r);
+	else if (e->state == CARD_UP)
+		(void)card_end_work(e); /* what events point to is in the bytes */
+}
+
+void card_end_completed(struct card_end *e, const struct weft_completion *c)
+{
+	uint64_t id = c->id >> WORK_BITS;
+
+	switch (c->id & ((1 << WORK_BITS) - 1)) {
+	case WORK_RECEIVE:
+		e->posted_receives--;
+		if (c->status != WEFT_SUCCESS || e->state == CARD_DYING)
+			return;
+		came(e, receive_of(e, (uint32_t)id), c);
+		if (e->state != CARD_DYING && receive_post(e, (uint32_t)id) != WEFT_OK)
+			card_end_hang_up(e, WEFT_R_PEER_GONE);
+		return;
+	case WORK_MESSAGE:
+		e->posted_sends--;
+		e->free_messages[e->free_message_count++] = (uint32_t)id;
+		return;
+	default:
+		e->posted_sends--;
+		push_done(e->link, id,
+			  c->status == WEFT_SUCCESS ? WEFT_OK
+			  : c->reason != WEFT_OK    ? c->reason
+						    : WEFT_R_PEER_GONE,
+			  e->card->now_ns);
+	}
+}
+
+/* ---- What is to be done --------------------------------------------------------------------- */
+
+static void flush(struct card_end *e)
+{
+	uint32_t posted = 0;
+
+	if (e->queued == 0 || e->state == CARD_DYING)
+		return;
+	if (weft_qp_post_send(e->qp, e->queue, e->queued, &posted) != WEFT_OK)
+		card_end_hang_up(e, WEFT_R_PEER_GONE);
+	e->posted_sends += posted;
+	/* Those that the queue pair did not take are over. */
+	for (uint32_t i = posted; i < e->queued; i++)
+		push_done(e->link, e->queue[i].id >> WORK_BITS, WEFT_R_PEER_GONE, e->card->now_ns);
+	e->queued = 0;
+}
+
+/*
+ * A message of the link is copied into the buffer of the same place, where its tail has room: the
+ * link gives a place again only when its act is done.
+ */
+static void act_send(struct card_end *e, const struct push_act *act)
+{
+	uint32_t nth = (uint32_t)((act->bytes - e->messages) / PUSH_MSG_BYTES_MAX);
+	uint8_t *to = message_of(e, nth);
+
+	memcpy(to, act->bytes, act->length);
+	e->sges[e->queued] = (struct weft_sge){
+		.addr = (uintptr_t)to,
+		.length = (uint32_t)rio_session_tail(&e->handshake.greet.session, to, act->length),
+		.tag = e->buffers_tag,
+	};
+	e->queue[e->queued] = (struct weft_send_wr){
+		.id = act->id << WORK_BITS | WORK_ACT,
+		.opcode = WEFT_OP_SEND,
+		.flags = WEFT_SIGNALLED | WEFT_SOLICITED,
+		.sges = &e->sges[e->queued],
+		.sge_count = 1,
+	};
+	e->queued++;
+}
+
+static void act_write(struct card_end *e, const struct push_act *act)
+{
+	e->sges[e->queued] = (struct weft_sge){ .addr = (uintptr_t)act->bytes,
+						.length = (uint32_t)act->length,
+						.tag = e->frames_tag };
+	e->queue[e->queued] = (struct weft_send_wr){
+		.id = act->id << WORK_BITS | WORK_ACT,
+		.opcode = act->has_immediate ? WEFT_OP_WRITE_IMM : WEFT_OP_WRITE,
+		.flags = WEFT_SIGNALLED | WEFT_SOLICITED,
+		.sges = &e->sges[e->queued],
+		.sge_count = 1,
+		.imm = act->immediate,
+		.remote_addr = act->address,
+		.remote_tag = act->handle,
+	};
+	e->queued++;
+}
+
+static void act_register(struct card_end *e, const struct push_act *act)
+{
+	uint32_t tag = 0;
+	enum weft_reason r = region(e, (void *)(uintptr_t)act->bytes, act->length,
+				    WEFT_LOCAL_WRITE | WEFT_REMOTE_WRITE, &tag);
+
+	push_registered(e->link, act->id, r, tag);
+}
+
+static bool acts_take(struct card_end *e)
+{
+	struct card *c = e->card;
+	struct push_act act;
+	bool has_any = false;
+
+	/* Bound: what the link may have under way. */
+	while (push_act(e->link, c->now_ns, &act)) {
+		has_any = true;
+		if (act.kind == PUSH_ACT_REGISTER) {
+			act_register(e, &act);
+		} else if (act.kind == PUSH_ACT_DEREGISTER) {
+			push_done(e->link, act.id, weft_region_deregister(e->pd, act.handle),
+				  c->now_ns);
+		} else if (e->state == CARD_DYING) {
+			push_done(e->link, act.id, e->reason, c->now_ns);
+		} else if (act.kind == PUSH_ACT_SEND) {
+			act_send(e, &act);
+		} else {
+			CHECK(act.kind == PUSH_ACT_WRITE);
+			act_write(e, &act);
+		}
+		if (e->queued == CARD_BATCH)
+			flush(e);
+	}
+	flush(e);
+	return has_any;
+}
+
+static bool events_take(struct card_end *e)
+{
+	struct card *c = e->card;
+	struct push_event event;
+	bool has_any = false;
+
+	/* Bound: what came, and what is over. */
+	while (push_event(e->link, &event)) {
+		has_any = true;
+		switch (event.kind) {
+		case PUSH_EVENT_OPEN:
+			card_opened(e);
+			break;
+		case PUSH_EVENT_PACKET:
+			card_packet_came(e, &event);
+			break;
+		case PUSH_EVENT_SENT:
+			card_frame_sent(c, event.cookie);
+			break;
+		case PUSH_EVENT_ASKED_CFG:
+			card_asked(e, event.cfg);
+			break;
+		case PUSH_EVENT_ANSWER:
+			card_answered(e, event.cfg);
+			break;
+		case PUSH_EVENT_BROKEN:
+		case PUSH_EVENT_ENDED:
+			card_end_hang_up(e, event.reason);
+			break;
+		case PUSH_EVENT_ASKED_POOLS: /* elements come back as soon as the port has taken
+					      * their packets */
+		case PUSH_EVENT_POOL_CLOSED:
+			break;
+		}
+	}
+	return has_any;
+}
+
+bool card_end_work(struct card_end *e)
+{
+	bool has_any = false, has_more;
+
+	if (!e->link)
+		return false;
+	/* Bound: an event leads to acts, and those to events that need the connection. */
+	do {
+		has_more = events_take(e);
+		if (e->state == CARD_UP)
+			card_say(e);
+		has_more |= acts_take(e);
+		has_any |= has_more;
+	} while (has_more);
+	return has_any;
+}
+
+/* ---- Time, and the end ---------------------------------------------------------------------- */
+
+uint64_t card_end_expire(struct card_end *e)
+{
+	uint64_t now_ns = e->card->now_ns, due_ns = e->deadline_ns;
+
+	if (e->state == CARD_DYING)
+		return UINT64_MAX;
+	if (e->deadline_ns <= now_ns) {
+		card_end_hang_up(e,
+				 e->state == CARD_UP ? WEFT_R_PUSH_SILENT : WEFT_R_CONNECT_TIMEOUT);
+		return now_ns;
+	}
+	if (e->link && push_due(e->link) <= now_ns)
+		push_expire(e->link, now_ns);
+	if (e->link && push_due(e->link) < due_ns)
+		due_ns = push_due(e->link);
+	return due_ns;
+}
+
+static void say_end(struct card_end *e)
+{
+	struct card *c = e->card;
+	char text[WEFT_ADDRESS_TEXT];
+
+	if (e->link)
+		card_tell(c, "%s is no longer connected: %s", card_end_name(e, text),
+			  weft_reason_text(e->reason));
+	else if (c->is_unit)
+		card_tell(c, "refused a connection from %s: %s", card_end_name(e, text),
+			  weft_reason_text(e->reason));
+	else if (e->reason != c->dial_reason)
+		card_tell(c, "the unit at %s: %s", card_end_name(e, text),
+			  weft_reason_text(e->reason));
+	c->counts.refused += !e->link;
+	if (!c->is_unit)
+		c->dial_reason = e->link ? WEFT_OK : e->reason;
+}
+
+bool card_end_reap(struct card_end *e)
+{
+	if (e->state != CARD_DYING)
+		return false;
+	(void)card_end_work(e);
+	if (e->posted_receives > 0 || e->posted_sends > 0)
+		return false;
+	say_end(e);
+	if (e->link)
+		card_closed(e);
+	take_down(e);
+	return true;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames of the port lie in buffers that links send from, several links if a frame is for several
+ * hosts. A host gives packets of its link to the port where they lie, in the elements of pools;
+ * a unit copies them first. They are returned when the port has taken them: a full port is felt by
+ * the other end as a lack of elements.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "lan/offload.h"
+#include "roles/card_inside.h"
+
+enum { NET = PUSH_NET_HEADER_BYTES };
+
+_Static_assert((int)NET == (int)VIRTIO_NET_BUFFERS_BYTES, "one header");
+
+bool card_frames_open(struct card *c)
+{
+	void *at = mmap(NULL, (size_t)CARD_FRAMES * CARD_PACKET_MAX, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return false;
+	c->frame_bytes = at;
+	for (uint32_t i = 0; i < CARD_FRAMES; i++) {
+		c->frames[i].bytes = c->frame_bytes + (size_t)i * CARD_PACKET_MAX;
+		c->free_frames[c->free_frame_count++] = CARD_FRAMES - 1 - i;
+	}
+	return true;
+}
+
+void card_frames_close(struct card *c)
+{
+	if (c->frame_bytes)
+		munmap(c->frame_bytes, (size_t)CARD_FRAMES * CARD_PACKET_MAX);
+}
+
+/* ---- From the port -------------------------------------------------------------------------- */
+
+static void frame_free(struct card *c, uint32_t n)
+{
+	c->free_frames[c->free_frame_count++] = n;
+	if (c->is_starved && c->free_frame_count >= CARD_BATCH) {
+		c->is_starved = false;
+		c->is_port_ready = true;
+		card_port_watch(c, true);
+	}
+}
+
+void card_frame_sent(struct card *c, uint64_t cookie)
+{
+	CHECK(cookie < CARD_FRAMES && c->frames[cookie].users > 0);
+	if (--c->frames[cookie].users == 0)
+		frame_free(c, (uint32_t)cookie);
+}
+
+static bool is_open(const struct card_end *e)
+{
+	return e->state == CARD_UP && e->link && push_link_state(e->link) == PUSH_OPEN;
+}
+
+static bool has_header(const struct card_end *e)
+{
+	return push_agreed(e->link)->features & PUSH_FEATURE_NET_HEADER;
+}
+
+static struct lan_frame frame_of(uint8_t *bytes, uint32_t length)
+{
+	struct lan_frame f = { .bytes = bytes + NET, .room = length - NET, .length = length - NET };
+
+	virtio_net_decode(&f.net, bytes, NET);
+	return f;
+}
+
+/* Gives a frame to a link, which counts what it has no room for. */
+static void push_as_is(struct card_end *e, uint32_t n)
+{
+	struct card *c = e->card;
+	struct card_frame *f = &c->frames[n];
+	struct push_packet p = { f->bytes, f->length, n };
+
+	if (!has_header(e)) {
+		p.bytes += NET;
+		p.length -= NET;
+	}
+	f->users += push_packet(e->link, &p, c->now_ns) == WEFT_OK;
+}
+
+/* Frees the frame unless a link is to send it. */
+static void frame_done(struct card *c, uint32_t n)
+{
+	if (c->frames[n].users == 0)
+		frame_free(c, n);
+}
+
+/* A buffer for a frame of so many bytes; CARD_FRAMES: none is free. */
+static uint32_t frame_take(struct card *c, uint32_t bytes)
+{
+	uint32_t n = CARD_FRAMES;
+
+	if (c->free_frame_count == 0) {
+		c->counts.dropped_busy++;
+		return n;
+	}
+	n = c->free_frames[--c->free_frame_count];
+	c->frames[n].length = bytes + NET;
+	memset(c->frames[n].bytes, 0, NET);
+	return n;
+}
+
+/* For an end that agreed to no offload: checksums and segments, in frames of their own. */
+static void push_complete(struct card_end *e, const struct lan_frame *from)
+{
+	struct card *c = e->card;
+	struct lan_cut cut;
+	uint32_t n, bytes;
+
+	if (from->net.gso_type == VIRTIO_NET_GSO_NONE) {
+		struct lan_frame whole = *from;
+
+		n = frame_take(c, from->length);
+		if (n == CARD_FRAMES)
+			return;
+		whole.bytes = memcpy(c->frames[n].bytes + NET, from->bytes, from->length);
+		lan_checksum(&whole);
+		push_as_is(e, n);
+		frame_done(c, n);
+		return;
+	}
+	if (lan_cut_begin(&cut, from) != WEFT_OK) {
+		c->counts.dropped_foreign++;
+		return;
+	}
+	/* Bound: LAN_SEGMENTS_MAX. */
+	while ((bytes = lan_cut_want(&cut)) > 0 && (n = frame_take(c, bytes)) < CARD_FRAMES) {
+		lan_cut_next(&cut, c->frames[n].bytes + NET);
+		push_as_is(e, n);
+		frame_done(c, n);
+	}
+}
+
+static void push(struct card_end *e, uint32_t n)
+{
+	struct card_frame *f = &e->card->frames[n];
+	struct lan_frame frame = frame_of(f->bytes, f->length);
+
+	if (has_header(e) || lan_frame_needs(&frame) == 0)
+		push_as_is(e, n);
+	else
+		push_complete(e, &frame);
+}
+
+/* Pushes the frame to the hosts that are to have it. True: the LAN is to have it, too. */
+static bool spread(struct card *c, uint32_t n, uint32_t from)
+{
+	struct card_frame *f = &c->frames[n];
+	const struct push_data frame = { f->bytes + NET, f->length - NET };
+	struct card_end *by_peer[CARD_PEERS_MAX] = { 0 }, *e = NULL;
+	struct push_lan_route route;
+	uint32_t host;
+
+	if (push_lan_route(c->lan, from, &frame, c->now_ns, &route) != WEFT_OK) {
+		c->counts.dropped_foreign++;
+		return false;
+	}
+	while ((e = card_end_next(c, e)) != NULL) {
+		if (is_open(e))
+			by_peer[e->peer] = e;
+	}
+	while (push_lan_next(c->lan, &route, &host)) {
+		if (by_peer[host])
+			push(by_peer[host], n);
+	}
+	return route.is_to_wire;
+}
+
+/* A frame of the port, to its hosts or to the unit. */
+static void take(struct card *c, uint32_t n)
+{
+	struct card_end *e = NULL;
+
+	if (c->is_unit) {
+		(void)spread(c, n, PUSH_LAN_WIRE);
+	} else {
+		while ((e = card_end_next(c, e)) != NULL) {
+			if (is_open(e))
+				push(e, n);
+		}
+	}
+	frame_done(c, n);
+}
+
+bool card_port_take(struct card *c)
+{
+	struct lan_frame frames[CARD_BATCH];
+	uint32_t taken[CARD_BATCH], want = 0, count;
+
+	while (want < CARD_BATCH && c->free_frame_count > 0) {
+		uint32_t n = c->free_frames[--c->free_frame_count];
+
+		taken[want] = n;
+		frames[want++] = (struct lan_frame){ .bytes = c->frames[n].bytes + NET,
+						     .room = CARD_PACKET_MAX - NET };
+	}
+	if (want == 0 && !c->is_starved) {
+		c->is_starved = true;
+		card_port_watch(c, false);
+	}
+	count = lan_receive(c->port, frames, want);
+	card_port_news(c);
+	for (uint32_t i = count; i < want; i++)
+		c->free_frames[c->free_frame_count++] = taken[i];
+	for (uint32_t i = 0; i < count; i++) {
+		struct card_frame *f = &c->frames[taken[i]];
+
+		virtio_net_encode(&frames[i].net, f->bytes);
+		f->length = frames[i].length + NET;
+		take(c, taken[i]);
+	}
+	c->is_port_ready = count == CARD_BATCH && !c->is_starved;
+	return count > 0;
+}
+
+/* ---- To the port ---------------------------------------------------------------------------- */
+
+/* Host: where the packet lies. */
+static struct lan_frame frame_there(const struct card_end *e, const struct card_packet *p)
+{
+	uint8_t *bytes = (uint8_t *)(uintptr_t)p->bytes;
+
+	if (has_header(e))
+		return frame_of(bytes, p->length);
+	return (struct lan_frame){ .bytes = bytes, .room = p->length, .length = p->length };
+}
+
+/*
+ * Unit: a copy of what a host sent, into a buffer that is free, as the host could change the packet
+ * after it was judged.
+ */
+static uint32_t frame_copy(const struct card_end *e, const struct card_packet *p)
+{
+	struct card *c = e->card;
+	uint32_t n = c->free_frames[--c->free_frame_count], skip = has_header(e) ? 0 : NET;
+	struct card_frame *f = &c->frames[n];
+
+	memset(f->bytes, 0, skip);
+	memcpy(f->bytes + skip, p->bytes, p->length);
+	f->length = p->length + skip;
+	return n;
+}
+
+/* The first packets that wait have been taken. */
+static void return_first(struct card_end *e, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct card_packet *p = &e->waiting[e->waiting_first];
+
+		push_return(e->link, p->pool, p->element);
+		e->waiting_first = (e->waiting_first + 1) % e->element_count;
+		e->waiting_count--;
+	}
+}
+
+/* What the port had no room for before. True: it has taken all of it. */
+static bool held_give(struct card *c)
+{
+	struct lan_frame frames[CARD_BATCH];
+	uint32_t sent;
+
+	for (uint32_t i = 0; i < c->held_count; i++)
+		frames[i] = frame_of(c->frames[c->held[i]].bytes, c->frames[c->held[i]].length);
+	sent = c->held_count > 0 ? lan_send(c->port, frames, c->held_count) : 0;
+	for (uint32_t i = 0; i < sent; i++)
+		card_frame_sent(c, c->held[i]);
+	c->held_count -= sent;
+	memmove(c->held, c->held + sent, c->held_count * sizeof(c->held[0]));
+	c->is_port_full = c->held_count > 0;
+	return c->held_count == 0;
+}
+
+/* Unit: judges a packet of a host, and gives it to other hosts; keeps it for the port. */
+static void judge(struct card_end *e, const struct card_packet *p)
+{
+	struct card *c = e->card;
+	uint32_t n = frame_copy(e, p);
+
+	if (spread(c, n, e->peer)) {
+		c->frames[n].users++;
+		c->held[c->held_count++] = n;
+	}
+	frame_done(c, n);
+}
+
+static bool unit_give(struct card_end *e)
+{
+	struct card *c = e->card;
+	bool has_any = false;
+
+	/* Bound: what waits. */
+	while (e->waiting_count > 0 && c->free_frame_count > 0 && held_give(c)) {
+		while (e->waiting_count > 0 && c->free_frame_count > 0 &&
+		       c->held_count < CARD_BATCH) {
+			judge(e, &e->waiting[e->waiting_first]);
+			return_first(e, 1);
+			has_any = true;
+		}
+	}
+	(void)held_give(c);
+	return has_any;
+}
+
+static bool host_give(struct card_end *e)
+{
+	struct card *c = e->card;
+	bool has_any = false;
+
+	/* Bound: what waits. */
+	while (e->waiting_count > 0 && !c->is_port_full) {
+		struct lan_frame frames[CARD_BATCH];
+		uint32_t count = 0, sent;
+
+		for (; count < e->waiting_count && count < CARD_BATCH; count++)
+			frames[count] = frame_there(
+				e, &e->waiting[(e->waiting_first + count) % e->element_count]);
+		sent = lan_send(c->port, frames, count);
+		c->is_port_full = sent < count;
+		has_any |= sent > 0;
+		return_first(e, sent);
+	}
+	return has_any;
+}
+
+bool card_packets_give(struct card_end *e)
+{
+	if (e->state != CARD_UP || !e->link || e->waiting_count == 0 || e->card->is_port_full)
+		return false;
+	return e->card->is_unit ? unit_give(e) : host_give(e);
+}
+
+/* It came in a message, whose bytes are gone after this: what finds no room is lost. */
+static void give_now(struct card_end *e, const struct card_packet *p)
+{
+	struct card *c = e->card;
+	struct lan_frame f;
+
+	if (e->waiting_count > 0 || c->is_port_full || c->free_frame_count == 0) {
+		c->counts.dropped_busy++;
+	} else if (c->is_unit) {
+		judge(e, p);
+		(void)held_give(c);
+	} else {
+		f = frame_there(e, p);
+		if (lan_send(c->port, &f, 1) == 0)
+			c->counts.dropped_busy++;
+	}
+}
+
+void card_packet_came(struct card_end *e, const struct push_event *event)
+{
+	const struct card_packet p = { event->bytes, event->length, event->pool, event->element };
+
+	uint32_t header = has_header(e) ? NET : 0;
+
+	if (p.length < LAN_HEADER_BYTES + header || p.length - header > CARD_PACKET_MAX - NET) {
+		e->card->counts.dropped_foreign++;
+		if (event->is_returned)
+			push_return(e->link, p.pool, p.element);
+		return;
+	}
+	if (!event->is_returned) {
+		give_now(e, &p);
+		return;
+	}
+	e->waiting[(e->waiting_first + e->waiting_count++) % e->element_count] = p;
+	CHECK(e->waiting_count <= e->element_count);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/ether.h"
+
+enum { VLAN_ID_MASK = 0xfff };
+
+bool ether_decode(struct ether *e, struct rd *r)
+{
+	struct rd at = *r;
+	struct ether v = { 0 };
+
+	rd_bytes(&at, v.to, sizeof(v.to));
+	rd_bytes(&at, v.from, sizeof(v.from));
+	v.type = rd_u16(&at);
+	if (v.type == ETHER_VLAN_TPID) {
+		v.vlan = rd_u16(&at) & VLAN_ID_MASK;
+		v.type = rd_u16(&at);
+	}
+	if (at.is_short)
+		return false;
+	*e = v;
+	*r = at;
+	return true;
+}
+
+bool ether_is_broadcast(const uint8_t mac[ETHER_MAC_BYTES])
+{
+	static const uint8_t all[ETHER_MAC_BYTES] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
+	return memcmp(mac, all, sizeof(all)) == 0;
+}

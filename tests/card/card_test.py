@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""card_test.py WEFT: a split network card carries what real programs send, between network namespaces.
+
+Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`.
+"""
+import hashlib
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
+from card import SERVER, SERVER6, WEFT, Card, key_make, wait_until  # noqa: E402
+from script import PATIENCE_S, expect, expect_equal, main, need  # noqa: E402
+
+
+def serve_file(card, path):
+    """An HTTP server on the LAN, which serves its folder."""
+    server = card.server.start(sys.executable, "-m", "http.server", "--bind", SERVER, "8080", "--directory",
+                               os.path.dirname(path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until("the server listens", lambda: ":8080" in card.server.must("ss", "-ltn"))
+    return server
+
+
+def fetch(card, path, host=0):
+    """The file through the card, as its digest."""
+    need("curl")
+    done = subprocess.run(card.host_spaces[host].enter("curl", "-sS", "--max-time", str(PATIENCE_S),
+                                                       "http://%s:8080/%s" % (SERVER, os.path.basename(path))),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    expect_equal("curl: " + done.stderr.decode(), done.returncode, 0)
+    return hashlib.sha256(done.stdout).hexdigest()
+
+
+def made_file(folder, mib):
+    path = os.path.join(folder, "page")
+    with open(path, "wb") as f:
+        f.write(os.urandom(1 << 20) * mib)
+    with open(path, "rb") as f:
+        return path, hashlib.sha256(f.read()).hexdigest()
+
+
+def pings(card):
+    card.ping(SERVER)
+    card.ping("-6", SERVER6)
+    for size in (0, 1, 200, 1472, 1473, 8000, 65507):
+        card.ping("-s", str(size), SERVER)
+
+
+def carries(folder, wire):
+    path, digest = made_file(folder, 64)
+    with Card(folder, wire=wire).start() as card:
+        pings(card)
+        server = serve_file(card, path)
+        try:
+            expect_equal("the page through the card", fetch(card, path), digest)
+        finally:
+            server.kill()
+            server.wait()
+        link = card.hosts[0].link()
+        expect("each packet is a Write: %r" % link, link["writes"] >= link["packets_out"] > 0)
+        expect_equal("refused", link["refused"], 0)
+        said = card.hosts[0].end() + card.unit.end()
+        expect("both say how it ended: " + said, said.count("the card has ended") == 2)
+
+
+def test_push_01_push_s2_card_carries_over_roce(folder):
+    carries(folder, "roce")
+
+
+def test_push_01_push_s2_card_carries_over_iwarp(folder):
+    carries(folder, "iwarp")
+
+
+def test_push_10_small_packets_go_by_sends(folder):
+    with Card(folder, lines="inline 512").start() as card:
+        before = card.hosts[0].link()
+        card.ping(SERVER, count=5)
+        after = card.hosts[0].link()
+        expect("they are messages: %r" % after, after["messages_out"] >= before["messages_out"] + 5)
+        expect_equal("Writes", after["writes"], before["writes"])
+        card.ping("-s", "4000", SERVER)
+
+
+def test_push_09_plain_frames_without_offload(folder):
+    path, digest = made_file(folder, 16)
+    with Card(folder, host_lines="offload off").start() as card:
+        expect("the host says so: " + card.hosts[0].said(), "offload" not in card.hosts[0].said().split("MTU")[1])
+        pings(card)
+        server = serve_file(card, path)
+        try:
+            expect_equal("the page through the card", fetch(card, path), digest)
+        finally:
+            server.kill()
+            server.wait()
+
+
+def test_push_09_the_unit_gives_the_address(folder):
+    with Card(folder, macs=["02:00:00:00:00:07"]).start() as card:
+        shown = card.host_spaces[0].must("ip", "link", "show", "card0")
+        expect("the interface has it: " + shown, "02:00:00:00:00:07" in shown)
+        card.ping(SERVER)
+        card.host_spaces[0].must("ip", "link", "set", "card0", "address", "02:00:00:00:00:08")
+        card.hosts[0].await_line("does not agree to")
+
+
+def test_push_05_two_hosts_share_a_unit(folder):
+    with Card(folder, hosts=2).start() as card:
+        for host in range(2):
+            card.ping(SERVER, host=host)
+        card.ping("192.0.2.3", host=0)
+        # What is for the one host the other does not see.
+        before = card.hosts[1].link()["packets_in"]
+        card.ping(SERVER, host=0, count=10)
+        after = card.hosts[1].link()["packets_in"]
+        expect("the other host sees no unicast: %d, then %d" % (before, after), after - before < 10)
+
+
+def test_push_24_kill_9_of_the_unit_brings_the_interface_down(folder):
+    with Card(folder).start() as card:
+        card.ping(SERVER)
+        card.unit.kill()
+        card.hosts[0].await_line("is no longer connected")
+        wait_until("the interface is down",
+                   lambda: "NO-CARRIER" in card.host_spaces[0].must("ip", "link", "show", "card0"))
+        card.unit.start()
+        card.hosts[0].await_line(" is connected", times=2)
+        wait_until("the interface is up", lambda: "state UP" in card.host_spaces[0].must("ip", "link", "show", "card0"))
+        card.ping(SERVER)
+
+
+def test_push_24_kill_9_of_a_host_leaves_the_unit_to_the_next(folder):
+    with Card(folder).start() as card:
+        card.ping(SERVER)
+        card.hosts[0].kill()
+        card.unit.await_line("is no longer connected")
+        card.hosts[0].start()
+        card.hosts[0].await_line(" is connected")
+        card.address()
+        card.ping(SERVER)
+
+
+def test_push_05_a_host_without_a_key_gets_nothing(folder):
+    with Card(folder) as card:
+        card.write("host0.key", "")
+        os.unlink(os.path.join(folder, "host0.key"))
+        key_make(folder, "host0")  # not the one that the unit knows
+        card.unit.start()
+        card.hosts[0].start()
+        card.unit.await_line("refused a connection from")
+        expect("it never says connected: " + card.hosts[0].said(), "is connected" not in card.hosts[0].said())
+        expect_equal("no link is open", [l for l in card.unit.status()["links"] if l["state"] == "open"], [])
+
+
+def test_push_03_status_in_words(folder):
+    with Card(folder).start() as card:
+        card.ping(SERVER)
+        done = card.unit_space.run(WEFT, "card", "status", str(card.unit.process.pid))
+        expect_equal("status: " + done.stderr, done.returncode, 0)
+        for word in ("card-unit", "packet:lan0", "h0 by roce", "own pools", "its pools"):
+            expect("%r in %s" % (word, done.stdout), word in done.stdout)
+
+
+def test_push_18_bad_files_are_refused(folder):
+    for text, why in (("role owner\n", "the roles are card-unit and card-host"),
+                      ("role card-host\n", "a line is missing: card PORT"),
+                      ("role card-host\ncard tap:card0\n", "a line is missing: unit NAME"),
+                      ("role card-host\ncard nothing:x\n", ":2:6:"),
+                      ("role card-unit\nlan packet:lan0\ncard tap:x\n", "this is not for the file of this role"),
+                      ("role card-unit\nlan packet:lan0\nwire carrier-pigeon\n", "the wires are roce and iwarp"),
+                      ("role card-unit\nlan packet:lan0\nwire iwarp\ninline 100\n", "inline is for the wire roce")):
+        path = os.path.join(folder, "card.conf")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(text)
+        done = subprocess.run([WEFT, "card", "unit" if "unit\n" in text else "host", path], timeout=PATIENCE_S,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        expect_equal("status of %r" % text, done.returncode, 1)
+        expect("%r in %r" % (why, done.stderr), why in done.stderr)
+
+
+main(globals())

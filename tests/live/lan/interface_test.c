@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Interfaces of a network namespace of the test's own: TAP, and a veth pair by packet sockets. */
+#include "test.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "live/lan/lan_bed.h"
+#include "own_network.h"
+
+/* NULL, or why there can be no interfaces here. */
+static const char *why_not(void)
+{
+	if (system("ip -V >/dev/null 2>&1") != 0)
+		return "there is no ip";
+	if (access("/dev/net/tun", R_OK | W_OK) != 0)
+		return "this host has no TAP interfaces";
+	return own_network_enter();
+}
+
+static void ip(const char *words)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "ip %s", words);
+	harness_note("%s", line);
+	MUST_EQ(system(line), 0);
+}
+
+/* Two ends, without addresses and what Linux sends of itself by IPv6. */
+static void veth_make(void)
+{
+	ip("link add la type veth peer name lb");
+	(void)!system("for i in la lb; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done "
+		      "2>/dev/null");
+	ip("link set la up");
+	ip("link set lb up");
+}
+
+/* The kernel drops frames until its interface runs. */
+static struct lan_port *open_up(struct lan_bed *b, const char *text)
+{
+	struct lan_port *port = lan_bed_open(b, text);
+
+	lan_bed_until(port, NULL, true);
+	(void)lan_news(port);
+	return port;
+}
+
+/* A frame of a type of experiments (0x88b5) between the stations of the two ends. */
+static struct lan_frame frame_of(struct lan_bed *b, uint32_t at, uint32_t length, uint8_t seed)
+{
+	struct lan_frame f = lan_bed_frame(b, at, length, seed);
+
+	memcpy(f.bytes,
+	       (uint8_t[]){ 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7, 0x88, 0xb5 }, 14);
+	return f;
+}
+
+static bool is_ours(const struct lan_frame *f)
+{
+	return f->length >= 14 && f->bytes[6] == 2 && f->bytes[11] == 7;
+}
+
+/* The next frame of ours; others on the wire are left out. */
+static const struct lan_frame *next_ours(struct lan_bed *b, struct lan_port *port)
+{
+	for (;;) {
+		uint32_t n = lan_bed_receive(b, port);
+
+		for (uint32_t i = 0; i < n; i++) {
+			if (is_ours(&b->frames[i]))
+				return &b->frames[i];
+		}
+	}
+}
+
+/* Until the port has this news; what arrives meanwhile is left out. */
+static void until_news(struct lan_bed *b, struct lan_port *port, uint32_t wanted)
+{
+	enum { PATIENCE_MS = 20000 };
+	struct pollfd p = { .fd = lan_descriptor(port), .events = POLLIN };
+
+	for (;;) {
+		while (lan_receive(port, b->frames, BED_FRAMES) > 0)
+			;
+		if (lan_news(port) & wanted)
+			return;
+		MUST_EQ(poll(&p, 1, PATIENCE_MS), 1);
+	}
+}
+
+TEST(test_lan_packet_carries_frames_over_a_veth_pair)
+{
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *a, *c;
+	struct lan_frame f[3];
+	const struct lan_frame *got;
+
+	if (why)
+		SKIP(why);
+	veth_make();
+	b = lan_bed_make();
+	a = open_up(b, "packet:la,mtu=9000,mac=02:00:00:00:00:0a");
+	c = open_up(b, "packet:lb");
+	EXPECT(lan_properties(a)->is_up && lan_properties(a)->has_mac);
+	EXPECT_EQ(lan_properties(a)->mac[5], 10);
+	EXPECT_EQ(lan_properties(a)->mtu, 9000);
+	f[0] = frame_of(b, 0, 60, 1);
+	f[1] = frame_of(b, 1, 13, 2);
+	f[2] = frame_of(b, 2, 1514, 3);
+	EXPECT_EQ(lan_send(a, f, 3), 3);
+	EXPECT_EQ(lan_counts(a)->out.drops[WEFT_R_LAN_SHORT], 1);
+	EXPECT_EQ(lan_counts(a)->out.frames, 2);
+	got = next_ours(b, c);
+	EXPECT_EQ(got->length, 60);
+	lan_close(a);
+	a = open_up(b, "packet:la");
+	/* Beyond what the interface carries: the kernel refuses it. */
+	f[0] = frame_of(b, 0, 20000, 1);
+	EXPECT_EQ(lan_send(a, f, 1), 1);
+	EXPECT_EQ(lan_counts(a)->out.drops[WEFT_R_LAN_LONG], 1);
+	/* It sees none of its own frames. */
+	EXPECT_EQ(lan_counts(a)->in.frames, 0);
+	lan_close(a);
+	lan_close(c);
+	ip("link del la");
+	lan_bed_end(b);
+}
+
+TEST(test_lan_packet_has_the_tag_of_a_vlan_where_it_was)
+{
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *a, *c;
+	struct lan_frame f;
+	const struct lan_frame *got;
+	uint8_t sent[80];
+
+	if (why)
+		SKIP(why);
+	veth_make();
+	b = lan_bed_make();
+	a = open_up(b, "packet:la");
+	c = open_up(b, "packet:lb");
+	f = frame_of(b, 0, sizeof(sent), 1);
+	memcpy(f.bytes + 12, (uint8_t[]){ 0x81, 0, 0x60, 5, 0x88, 0xb5 }, 6);
+	memcpy(sent, f.bytes, sizeof(sent));
+	EXPECT_EQ(lan_send(a, &f, 1), 1);
+	got = next_ours(b, c);
+	EXPECT_EQ(got->length, sizeof(sent));
+	EXPECT_MEM(got->bytes, sent, sizeof(sent));
+	lan_close(a);
+	lan_close(c);
+	ip("link del la");
+	lan_bed_end(b);
+}
+
+/* A buffer that is too small for the frame; or for the tag that the kernel took out of it. */
+TEST(test_lan_packet_refuses_a_frame_without_room)
+{
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *a, *c;
+	struct lan_frame f[2], small;
+
+	if (why)
+		SKIP(why);
+	veth_make();
+	b = lan_bed_make();
+	a = open_up(b, "packet:la");
+	c = open_up(b, "packet:lb");
+	for (uint32_t i = 0; i < 2; i++) {
+		f[i] = frame_of(b, i, 101 + i, 1);
+		memcpy(f[i].bytes + 12, (uint8_t[]){ 0x81, 0, 0x60, 5, 0x88, 0xb5 }, 6);
+	}
+	EXPECT_EQ(lan_send(a, f, 2), 2);
+	small = b->frames[0];
+	small.room = 97;
+	while (lan_counts(c)->in.drops[WEFT_R_LAN_LONG] < 2) {
+		struct pollfd p = { .fd = lan_descriptor(c), .events = POLLIN };
+
+		EXPECT(lan_receive(c, &small, 1) == 0 || !is_ours(&small));
+		EXPECT(lan_counts(c)->in.drops[WEFT_R_LAN_LONG] == 2 || poll(&p, 1, 20000) == 1);
+	}
+	lan_close(a);
+	lan_close(c);
+	ip("link del la");
+	lan_bed_end(b);
+}
+
+TEST(test_lan_packet_counts_what_had_no_room)
+{
+	enum { SENT = 30000, BATCH = 50 };
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *a, *c;
+	uint64_t received = 0;
+
+	if (why)
+		SKIP(why);
+	veth_make();
+	b = lan_bed_make();
+	a = open_up(b, "packet:la");
+	c = open_up(b, "packet:lb");
+	for (int i = 0; i < SENT; i += BATCH) {
+		struct lan_frame f[BATCH];
+
+		for (uint32_t k = 0; k < BATCH; k++)
+			f[k] = frame_of(b, k, 1514, 1);
+		EXPECT_EQ(lan_send(a, f, BATCH), BATCH);
+	}
+	EXPECT_EQ(lan_counts(a)->out.frames, SENT);
+	while (received + lan_counts(c)->in.drops[WEFT_R_LAN_FULL] < SENT) {
+		uint32_t n = lan_receive(c, b->frames, BED_FRAMES);
+		struct pollfd p = { .fd = lan_descriptor(c), .events = POLLIN };
+
+		for (uint32_t i = 0; i < n; i++)
+			received += is_ours(&b->frames[i]);
+		EXPECT(n > 0 || received + lan_counts(c)->in.drops[WEFT_R_LAN_FULL] >= SENT ||
+		       poll(&p, 1, 20000) == 1);
+	}
+	EXPECT(received < SENT);
+	lan_close(a);
+	lan_close(c);
+	ip("link del la");
+	lan_bed_end(b);
+}
+
+TEST(test_lan_packet_filters_are_set_and_taken_out_again)
+{
+	const char *why = why_not();
+	struct lan_filters f = { .is_promiscuous = true,
+				 .multicast_count = 1,
+				 .multicast = { { 1, 0, 0x5e, 1, 2, 3 } } };
+	struct lan_bed *b;
+	struct lan_port *a;
+
+	if (why)
+		SKIP(why);
+	veth_make();
+	b = lan_bed_make();
+	a = open_up(b, "packet:la");
+	EXPECT_EQ(lan_set_filters(a, &f), WEFT_OK);
+	EXPECT_EQ(lan_news(a), LAN_NEWS_FILTERS);
+	EXPECT_EQ(system("ip -d link show la | grep -q 'promiscuity 1'"), 0);
+	EXPECT_EQ(system("ip maddr show la | grep -q 01:00:5e:01:02:03"), 0);
+	f.is_promiscuous = false;
+	f.multicast[0][5] = 4;
+	EXPECT_EQ(lan_set_filters(a, &f), WEFT_OK);
+	EXPECT_EQ(system("ip -d link show la | grep -q 'promiscuity 0'"), 0);
+	EXPECT(system("ip maddr show la | grep -q 01:00:5e:01:02:03") != 0);
+	EXPECT_EQ(system("ip maddr show la | grep -q 01:00:5e:01:02:04"), 0);
+	f.multicast_count = 65;
+	EXPECT_EQ(lan_set_filters(a, &f), WEFT_R_BAD_ARGUMENT);
+	lan_close(a);
+	EXPECT(system("ip maddr show la | grep -q 01:00:5e:01:02:04") != 0);
+	ip("link del la");
+	lan_bed_end(b);
+}
+
+TEST(test_lan_packet_says_that_the_link_is_down_and_that_it_is_gone)
+{
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *a;
+	struct lan_frame f;
+
+	if (why)
+		SKIP(why);
+	veth_make();
+	b = lan_bed_make();
+	a = open_up(b, "packet:la");
+	/* Without its other end it has no carrier. */
+	ip("link set lb down");
+	lan_bed_until(a, NULL, false);
+	EXPECT_EQ(lan_properties(a)->why, WEFT_R_LAN_DOWN);
+	f = frame_of(b, 0, 60, 1);
+	EXPECT_EQ(lan_send(a, &f, 1), 1);
+	EXPECT_EQ(lan_counts(a)->out.drops[WEFT_R_LAN_DOWN], 1);
+	ip("link set lb up");
+	lan_bed_until(a, NULL, true);
+	(void)lan_news(a);
+	ip("link set la mtu 2000");
+	until_news(b, a, LAN_NEWS_MTU);
+	EXPECT_EQ(lan_properties(a)->mtu, 2000);
+	ip("link del la");
+	lan_bed_until(a, NULL, false);
+	while (lan_properties(a)->why != WEFT_R_LAN_NONE)
+		until_news(b, a, LAN_NEWS_LINK);
+	lan_close(a);
+	lan_bed_end(b);
+}
+
+TEST(test_lan_interfaces_that_are_not_there_or_no_tap_are_refused)
+{
+	const char *why = why_not();
+	char said[LAN_WHY];
+	struct lan_port *port = NULL;
+
+	if (why)
+		SKIP(why);
+	EXPECT_EQ(lan_open("packet:none0", &port, said), WEFT_R_LAN_NONE);
+	EXPECT_EQ(lan_open("tap:lo", &port, said), WEFT_R_LAN_TAKEN);
+	EXPECT_EQ(lan_open("tap:lt0", &port, said), WEFT_OK);
+	struct lan_port *second = NULL;
+	EXPECT_EQ(lan_open("tap:lt0", &second, said), WEFT_R_LAN_TAKEN);
+	lan_close(port);
+}
+
+TEST(test_lan_tap_has_what_its_host_says)
+{
+	const char *why = why_not();
+	static const uint8_t mac[LAN_MAC_BYTES] = { 2, 0, 0, 0, 0, 9 },
+			     group[LAN_MAC_BYTES] = { 1, 0, 0x5e, 1, 2, 3 };
+	const struct lan_properties *is;
+	struct lan_bed *b;
+	struct lan_port *t;
+	bool is_there = false;
+
+	if (why)
+		SKIP(why);
+	b = lan_bed_make();
+	t = lan_bed_open(b, "tap:lt0,mtu=65521,mac=02:00:00:00:00:08");
+	is = lan_properties(t);
+	EXPECT_EQ(is->mtu, 65521);
+	EXPECT_EQ(is->mac[5], 8);
+	EXPECT(!is->is_up);
+	EXPECT_EQ(is->takes & (LAN_CSUM | LAN_TSO4 | LAN_TSO6), LAN_CSUM | LAN_TSO4 | LAN_TSO6);
+	(void)lan_news(t);
+	ip("link set lt0 up");
+	lan_bed_until(t, NULL, true);
+	ip("link set lt0 mtu 9000");
+	until_news(b, t, LAN_NEWS_MTU);
+	EXPECT_EQ(is->mtu, 9000);
+	EXPECT_EQ(lan_set_mac(t, mac), WEFT_OK);
+	EXPECT_MEM(is->mac, mac, sizeof(mac));
+	(void)lan_news(t);
+	ip("link set lt0 promisc on");
+	until_news(b, t, LAN_NEWS_FILTERS);
+	EXPECT(is->filters.is_promiscuous);
+	ip("link set lt0 promisc off");
+	until_news(b, t, LAN_NEWS_FILTERS);
+	EXPECT(!is->filters.is_promiscuous);
+	/* A host that joins a group sends a frame: then the list is read. */
+	ip("addr add 192.0.2.1/24 dev lt0");
+	ip("maddr add 01:00:5e:01:02:03 dev lt0");
+	(void)!system("ping -c 1 -W 1 192.0.2.9 >/dev/null 2>&1 &");
+	while (!is_there) {
+		until_news(b, t, LAN_NEWS_FILTERS);
+		for (uint32_t i = 0; i < is->filters.multicast_count; i++)
+			is_there |= memcmp(is->filters.multicast[i], group, sizeof(group)) == 0;
+	}
+	if (system("ip link add link lt0 name lt0.5 type vlan id 5 2>/dev/null") == 0) {
+		while (is->filters.vlan_count == 0)
+			until_news(b, t, LAN_NEWS_FILTERS);
+		EXPECT_EQ(is->filters.vlans[0], 5);
+		ip("link del lt0.5");
+		while (is->filters.vlan_count > 0)
+			until_news(b, t, LAN_NEWS_FILTERS);
+	}
+	lan_close(t);
+	lan_bed_end(b);
+}
+
+TEST(test_lan_tap_carrier_is_set)
+{
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *t;
+
+	if (why)
+		SKIP(why);
+	b = lan_bed_make();
+	t = lan_bed_open(b, "tap:lt0");
+	ip("link set lt0 up");
+	EXPECT_EQ(lan_set_link(t, false), WEFT_OK);
+	EXPECT_EQ(system("ip link show lt0 | grep -q NO-CARRIER"), 0);
+	EXPECT_EQ(lan_set_link(t, true), WEFT_OK);
+	EXPECT(system("ip link show lt0 | grep -q NO-CARRIER") != 0);
+	lan_close(t);
+	lan_bed_end(b);
+}
+
+TEST(test_lan_tap_has_several_queues)
+{
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *t, *u;
+
+	if (why)
+		SKIP(why);
+	b = lan_bed_make();
+	t = lan_bed_open(b, "tap:lt0,multi");
+	u = lan_bed_open(b, "tap:lt0,multi");
+	EXPECT_EQ(system("ip -d link show lt0 | grep -q 'numqueues [2-9]'"), 0);
+	lan_close(t);
+	lan_close(u);
+	lan_bed_end(b);
+}
