@@ -488,7 +488,7 @@ TEST(test_lan_vhost_refuses_rings_that_cannot_be)
 
 TEST(test_lan_vhost_refuses_messages_that_it_has_not_offered)
 {
-	static const uint8_t body[VHOST_BODY_MAX];
+	static const uint8_t body[VHOST_BODY_MAX] = { 1 };
 	static const struct {
 		uint32_t request, size;
 	} bad[] = {
@@ -504,7 +504,7 @@ TEST(test_lan_vhost_refuses_messages_that_it_has_not_offered)
 		{ VHOST_GET_VRING_BASE, 4 },
 		{ VHOST_SET_VRING_KICK, 4 },
 		{ VHOST_SET_VRING_KICK, 8 },
-		{ VHOST_NET_SET_MTU, 8 }, /* of 0 */
+		{ VHOST_NET_SET_MTU, 8 }, /* of 1 */
 	};
 	const uint32_t logged[10] = { 0, 1 };
 	const uint32_t long_one[3] = { VHOST_SET_MEM_TABLE, VHOST_VERSION, VHOST_BODY_MAX + 1 };
