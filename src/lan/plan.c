@@ -102,7 +102,6 @@ enum {
 	PACKET = 1 << LAN_KIND_PACKET,
 	SOCKET = 1 << LAN_KIND_SOCKET,
 	TAP = 1 << LAN_KIND_TAP,
-	VHOST = 1 << LAN_KIND_VHOST_USER,
 };
 
 static const struct {
@@ -111,12 +110,12 @@ static const struct {
 	bool (*take)(struct lan_plan *p, struct word value);
 	const char *why;
 } options[] = {
-	{ "connect", SOCKET | VHOST, take_connect, "connect has no value" },
+	{ "connect", SOCKET, take_connect, "connect has no value" },
 	{ "fanout", PACKET, take_fanout, "fanout is a number from 1 to 65535" },
-	{ "listen", SOCKET | VHOST, take_listen, "listen has no value" },
+	{ "listen", SOCKET, take_listen, "listen has no value" },
 	{ "mac", PACKET | TAP | SOCKET, take_mac,
 	  "mac is the address of one station, as 02:00:00:00:00:01" },
-	{ "mtu", PACKET | TAP | SOCKET | VHOST, take_mtu, "mtu is a number from 68 to 65521" },
+	{ "mtu", PACKET | TAP | SOCKET, take_mtu, "mtu is a number from 68 to 65521" },
 	{ "multi", TAP, take_multi, "multi has no value" },
 };
 
@@ -175,7 +174,6 @@ bool lan_plan_parse(const char *text, struct lan_plan *plan, const char **why)
 		p.kind++;
 	if (p.kind == LAN_KINDS || at == kind.at + kind.length)
 		return false;
-	p.is_listening = p.kind == LAN_KIND_VHOST_USER;
 	if (!take_name(&p, next_word(&at, ','), why))
 		return false;
 	/* Bound: each round takes characters away. */

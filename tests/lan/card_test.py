@@ -170,34 +170,92 @@ def test_card_link_follows_the_other_port(folder):
         expect("no carrier: " + done.stdout, "NO-CARRIER" in done.stdout)
 
 
-def test_card_carries_the_frames_of_qemu(folder):
+def boot(folder, guest, *words):
     """The boot ROM of QEMU's card asks for an address, by DHCP: the frame comes out of a socket of ours."""
     need("qemu-system-x86_64")
-    guest, ours = os.path.join(folder, "guest"), os.path.join(folder, "ours")
-    bridge = Bridge(["socket:%s,listen" % guest, "socket:%s,listen" % ours])
+    ours = os.path.join(folder, "ours")
+    bridge = Bridge([guest, "socket:%s,listen" % ours])
     peer = socket.socket(socket.AF_UNIX)
     peer.settimeout(PATIENCE_S)
     peer.connect(ours)
     qemu = subprocess.Popen(
-        ["qemu-system-x86_64", "-accel", "tcg", "-m", "64", "-nodefaults", "-no-user-config", "-display", "none",
-         "-boot", "n", "-netdev", "stream,id=n,server=off,addr.type=unix,addr.path=" + guest,
-         "-device", "virtio-net-pci,netdev=n,mac=02:00:00:00:00:77"],
+        ["qemu-system-x86_64", "-accel", "tcg", "-nodefaults", "-no-user-config", "-display", "none",
+         "-boot", "n", *words, "-device", "virtio-net-pci,netdev=n,mac=02:00:00:00:00:77"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        stream = peer.makefile("rb")
-        while True:
-            length = int.from_bytes(stream.read(4), "big")
-            frame = stream.read(length)
-            expect("the guest speaks", len(frame) == length > 14)
-            expect_equal("its address", frame[6:12].hex(), "020000000077")
-            if frame[12:14] == b"\x08\x00" and frame[23] == 17:
-                break
-        expect_equal("a DHCP request", int.from_bytes(frame[36:38], "big"), 67)
+        yield peer.makefile("rwb")
     finally:
         qemu.kill()
-        qemu.communicate(timeout=PATIENCE_S)
+        said = qemu.communicate(timeout=PATIENCE_S)[0]
         peer.close()
+    expect("QEMU has no complaint: %r" % said, b"rror" not in said)
     bridge.end()
+
+
+def frame_from(stream):
+    length = int.from_bytes(stream.read(4), "big")
+    frame = stream.read(length)
+    expect("the guest speaks", len(frame) == length > 14)
+    expect_equal("its address", frame[6:12].hex(), "020000000077")
+    return frame
+
+
+def frame_to(stream, frame):
+    stream.write(len(frame).to_bytes(4, "big") + frame)
+    stream.flush()
+
+
+def dhcp_request(stream):
+    while True:
+        frame = frame_from(stream)
+        if frame[12:14] == b"\x08\x00" and frame[23] == 17:
+            expect_equal("a DHCP request", int.from_bytes(frame[36:38], "big"), 67)
+            return frame
+
+
+def checksum(data):
+    total = sum(int.from_bytes(data[i:i + 2], "big") for i in range(0, len(data), 2))
+    while total > 0xffff:
+        total = (total >> 16) + (total & 0xffff)
+    return (~total & 0xffff).to_bytes(2, "big")
+
+
+def dhcp_answer(request, kind):
+    """To the guest: 192.0.2.7 of 192.0.2.1, an offer (2) or an acknowledgement (5)."""
+    here, there = bytes([192, 0, 2, 1]), bytes([192, 0, 2, 7])
+    bootp = (b"\x02" + request[43:50] + bytes(2) + request[52:54] + bytes(4) + there + here + bytes(4) +
+             request[70:86] + bytes(192) + b"\x63\x82\x53\x63" + bytes([53, 1, kind, 54, 4]) + here +
+             bytes([51, 4, 0, 1, 0, 0, 1, 4, 255, 255, 255, 0, 255]))
+    udp = bytes([0, 67, 0, 68]) + (len(bootp) + 8).to_bytes(2, "big") + bytes(2) + bootp
+    ip = b"\x45\x00" + (len(udp) + 20).to_bytes(2, "big") + bytes(4) + b"\x40\x11" + bytes(2) + here + there
+    ip = ip[:10] + checksum(ip) + ip[12:]
+    return request[6:12] + bytes.fromhex("020000000001") + b"\x08\x00" + ip + udp
+
+
+def guest_gets_an_address(stream):
+    """An offer, the request for just that, and then the guest looks for its server by ARP or says more."""
+    frame_to(stream, dhcp_answer(dhcp_request(stream), 2))
+    while True:
+        request = dhcp_request(stream)
+        if bytes([50, 4, 192, 0, 2, 7]) in request:
+            break
+        frame_to(stream, dhcp_answer(request, 2))
+    frame_to(stream, dhcp_answer(request, 5))
+
+
+def test_card_qemu_by_socket_gets_an_address(folder):
+    guest = os.path.join(folder, "guest")
+    for stream in boot(folder, "socket:%s,listen" % guest, "-m", "64", "-netdev",
+                       "stream,id=n,server=off,addr.type=unix,addr.path=" + guest):
+        guest_gets_an_address(stream)
+
+
+def test_card_qemu_by_vhost_user_gets_an_address(folder):
+    guest = os.path.join(folder, "guest")
+    for stream in boot(folder, "vhost-user:" + guest, "-m", "64", "-object",
+                       "memory-backend-memfd,id=m,size=64M,share=on", "-machine", "pc,memory-backend=m",
+                       "-chardev", "socket,id=c,path=" + guest, "-netdev", "vhost-user,id=n,chardev=c"):
+        guest_gets_an_address(stream)
 
 
 def test_card_refuses_ports_that_are_none(_):

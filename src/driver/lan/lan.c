@@ -17,6 +17,7 @@ static const struct lan_calls *const kinds[LAN_KINDS] = {
 	[LAN_KIND_PACKET] = &lan_packet_calls,
 	[LAN_KIND_SOCKET] = &lan_socket_calls,
 	[LAN_KIND_TAP] = &lan_tap_calls,
+	[LAN_KIND_VHOST_USER] = &lan_vhost_calls,
 };
 
 enum weft_reason lan_reason_of(int error)
@@ -56,6 +57,14 @@ void lan_watch(struct lan_port *port, struct lan_watch *w, uint32_t interest)
 		return;
 	CHECK(epoll_ctl(port->epoll, what, w->fd, &e) == 0);
 	w->interest = interest;
+}
+
+bool lan_watch_try(const struct lan_port *port, int fd)
+{
+	struct epoll_event e = { .events = 0 };
+
+	return epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &e) == 0 &&
+	       epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, &e) == 0;
 }
 
 void lan_watch_close(struct lan_port *port, struct lan_watch *w)
@@ -153,10 +162,6 @@ enum weft_reason lan_open(const char *text, struct lan_port **opened, char why[L
 	if (!lan_plan_parse(text, &plan, &complaint)) {
 		snprintf(why, LAN_WHY, "%s", complaint);
 		return WEFT_R_LAN_TEXT;
-	}
-	if (!kinds[plan.kind]) {
-		snprintf(why, LAN_WHY, "ports of this kind are still to come");
-		return WEFT_R_LAN_UNSUPPORTED;
 	}
 	snprintf(why, LAN_WHY, "no memory");
 	port = calloc(1, kinds[plan.kind]->bytes);

@@ -52,10 +52,13 @@ struct lan_port {
 	struct lan_counts counts;
 };
 
-extern const struct lan_calls lan_packet_calls, lan_socket_calls, lan_tap_calls;
+extern const struct lan_calls lan_packet_calls, lan_socket_calls, lan_tap_calls, lan_vhost_calls;
 
 /* Watches fd for events of epoll, others than before, or with 0 no more. */
 void lan_watch(struct lan_port *port, struct lan_watch *w, uint32_t interest);
+
+/* Whether epoll can watch it at all: a file cannot be. */
+bool lan_watch_try(const struct lan_port *port, int fd);
 
 /* Closes its descriptor, if it has one. */
 void lan_watch_close(struct lan_port *port, struct lan_watch *w);
@@ -83,6 +86,9 @@ static inline void lan_drop(struct lan_way *way, enum weft_reason reason)
 {
 	way->drops[reason]++;
 }
+
+/* Listens at a path, of which a socket without a process may be left. A descriptor, or -errno. */
+int lan_path_listen(const char *path);
 
 /* The reason for an errno of a call on an interface or socket. */
 enum weft_reason lan_reason_of(int error);

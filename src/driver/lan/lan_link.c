@@ -42,22 +42,44 @@ static bool ask_links(const struct lan_link *link)
 	return call_send(link->watch.fd, &ask, sizeof(ask)) == sizeof(ask);
 }
 
-/* The attribute of this type, or NULL. */
-static const struct rtattr *find_attribute(const struct rtattr *a, size_t left, int type,
+/* The attribute of this type among some, or NULL. The kernel aligns them. */
+static const struct rtattr *find_attribute(const void *attributes, size_t left, int type,
 					   size_t bytes_min)
 {
-	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+	const uint8_t *at = attributes;
+
+	while (left >= sizeof(struct rtattr)) {
+		const struct rtattr *a = (const void *)at;
+		size_t step = RTA_ALIGN(a->rta_len);
+
+		if (a->rta_len < sizeof(*a) || a->rta_len > left)
+			return NULL;
 		if ((a->rta_type & NLA_TYPE_MASK) == type && RTA_PAYLOAD(a) >= bytes_min)
 			return a;
+		at += step < left ? step : left;
+		left -= step < left ? step : left;
 	}
 	return NULL;
+}
+
+/* The next message of an answer; NULL: there is none. Begin with *at 0. */
+static const struct nlmsghdr *next_message(const union answer *answer, size_t bytes, size_t *at)
+{
+	const struct nlmsghdr *h = (const void *)(answer->bytes + *at);
+
+	if (*at > bytes || bytes - *at < sizeof(*h) || h->nlmsg_len < sizeof(*h) ||
+	    h->nlmsg_len > bytes - *at)
+		return NULL;
+	*at += NLMSG_ALIGN((size_t)h->nlmsg_len);
+	return h;
 }
 
 static const struct rtattr *link_attribute(const struct nlmsghdr *h, int type, size_t bytes_min)
 {
 	const struct ifinfomsg *i = NLMSG_DATA(h);
 
-	return find_attribute(IFLA_RTA(i), IFLA_PAYLOAD(h), type, bytes_min);
+	return find_attribute((const uint8_t *)i + NLMSG_ALIGN(sizeof(*i)),
+			      NLMSG_PAYLOAD(h, sizeof(*i)), type, bytes_min);
 }
 
 static uint32_t attribute_u32(const struct rtattr *a)
@@ -166,15 +188,15 @@ void lan_link_read(struct lan_port *port, struct lan_link *link)
 
 	for (int turn = 0; turn < TURNS; turn++) {
 		ssize_t n = call_recv(link->watch.fd, &answer, sizeof(answer));
-		unsigned int left = n > 0 ? (unsigned int)n : 0;
+		const struct nlmsghdr *h;
+		size_t at = 0;
 
 		/* Notices were lost: what is there now, is asked for. */
 		if (n < 0 && errno == ENOBUFS && ask_links(link))
 			continue;
 		if (n <= 0)
 			return;
-		for (const struct nlmsghdr *h = &answer.first; NLMSG_OK(h, left);
-		     h = NLMSG_NEXT(h, left))
+		while ((h = next_message(&answer, (size_t)n, &at)) != NULL)
 			take_message(port, link, h);
 	}
 }
@@ -183,7 +205,7 @@ static void take_group(struct lan_link *link, const struct nlmsghdr *h)
 {
 	const struct ndmsg *n = NLMSG_DATA(h);
 	struct lan_filters *f = &link->filters;
-	const struct rtattr *at = (const void *)((const uint8_t *)n + NLMSG_ALIGN(sizeof(*n)));
+	const uint8_t *at = (const uint8_t *)n + NLMSG_ALIGN(sizeof(*n));
 	const struct rtattr *mac;
 
 	if (h->nlmsg_type != RTM_NEWNEIGH || h->nlmsg_len < NLMSG_LENGTH(sizeof(*n)) ||
@@ -201,10 +223,10 @@ static void take_group(struct lan_link *link, const struct nlmsghdr *h)
 /* True: the answer has ended. */
 static bool take_groups(struct lan_link *link, const union answer *answer, size_t bytes)
 {
-	unsigned int left = (unsigned int)bytes;
+	const struct nlmsghdr *h;
+	size_t at = 0;
 
-	for (const struct nlmsghdr *h = &answer->first; NLMSG_OK(h, left);
-	     h = NLMSG_NEXT(h, left)) {
+	while ((h = next_message(answer, bytes, &at)) != NULL) {
 		if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
 			return true;
 		take_group(link, h);

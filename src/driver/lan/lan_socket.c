@@ -80,41 +80,23 @@ static int socket_make(const struct lan_socket *s)
 	return socket(s->to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* Whether the path is that of a socket at which no process listens any more. */
-static bool is_left_over(const struct lan_socket *s)
+static int listen_at(const struct lan_socket *s)
 {
-	const struct sockaddr_un *un = (const void *)&s->to;
-	struct stat is;
+	const int yes = 1;
 	int fd, error;
 
-	if (s->to.ss_family != AF_UNIX || lstat(un->sun_path, &is) < 0 || !S_ISSOCK(is.st_mode))
-		return false;
+	if (s->to.ss_family == AF_UNIX)
+		return lan_path_listen(
+			((const struct sockaddr_un *)(const void *)&s->to)->sun_path);
 	fd = socket_make(s);
 	if (fd < 0)
-		return false;
-	error = call_connect(fd, (const void *)&s->to, s->to_length) < 0 ? errno : 0;
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	if (bind(fd, (const void *)&s->to, s->to_length) == 0 && listen(fd, 1) == 0)
+		return fd;
+	error = errno;
 	call_close(fd);
-	return error == ECONNREFUSED;
-}
-
-/* The node of a unix socket has the mode that the socket had: its user alone may connect. */
-static int bind_to(struct lan_socket *s, int fd)
-{
-	const struct sockaddr_un *un = (const void *)&s->to;
-	const int yes = 1;
-
-	if (s->to.ss_family == AF_UNIX)
-		(void)fchmod(fd, S_IRUSR | S_IWUSR);
-	else
-		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	if (bind(fd, (const void *)&s->to, s->to_length) == 0)
-		return 0;
-	if (errno != EADDRINUSE)
-		return -1;
-	if (is_left_over(s) && unlink(un->sun_path) == 0)
-		return bind(fd, (const void *)&s->to, s->to_length);
-	errno = EADDRINUSE;
-	return -1;
+	return -error;
 }
 
 /* The peer is there: frames come and go. */
@@ -223,7 +205,6 @@ static void on_peer(struct lan_port *port, uint32_t events)
 static enum weft_reason socket_open(struct lan_port *port, const struct lan_plan *plan, char *why)
 {
 	struct lan_socket *s = socket_of(port);
-	int error;
 
 	s->listener = (struct lan_watch){ .fd = -1, .ready = on_listener };
 	s->peer = (struct lan_watch){ .fd = -1, .ready = on_peer };
@@ -239,14 +220,9 @@ static enum weft_reason socket_open(struct lan_port *port, const struct lan_plan
 		begin(s);
 		return WEFT_OK;
 	}
-	s->listener.fd = socket_make(s);
+	s->listener.fd = listen_at(s);
 	if (s->listener.fd < 0)
-		return lan_failed(why, "a socket", errno);
-	if (bind_to(s, s->listener.fd) < 0 || listen(s->listener.fd, 1) < 0) {
-		error = errno;
-		call_close(s->listener.fd);
-		return lan_failed(why, plan->name, error);
-	}
+		return lan_failed(why, plan->name, -s->listener.fd);
 	lan_watch(port, &s->listener, EPOLLIN);
 	return WEFT_OK;
 }

@@ -238,7 +238,6 @@ TEST(test_lan_socket_by_tcp_and_texts_that_are_none)
 	EXPECT(strstr(why, "ADDRESS:PORT") != NULL);
 	EXPECT_EQ(lan_open("socket:127.0.0.1:0", &port, why), WEFT_R_LAN_TEXT);
 	EXPECT_EQ(lan_open("sock:x", &port, why), WEFT_R_LAN_TEXT);
-	EXPECT_EQ(lan_open("vhost-user:x", &port, why), WEFT_R_LAN_UNSUPPORTED);
 	EXPECT_EQ(lan_open("socket:/proc/no/such,listen", &port, why), WEFT_R_LAN_NONE);
 	lan_bed_end(b);
 }

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A guest's network card: QEMU connects to a unix socket, shows the guest's memory and the rings of
+ * its card (vhost-user), and frames are copied from and to the guest's buffers. One guest at a
+ * time; one that lies loses its connection, with the reason, and may come again.
+ */
+#include "driver/lan/lan_vhost.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/un.h>
+
+#include "driver/sys/calls.h"
+
+enum { MTU = 1500 };
+
+static struct lan_vhost *vhost_of(struct lan_port *port)
+{
+	return CONTAINER_OF(port, struct lan_vhost, port);
+}
+
+static void lose(struct lan_vhost *v, enum weft_reason why)
+{
+	lan_watch_close(&v->port, &v->peer);
+	vhost_forget(v);
+	v->port.has_input = false;
+	lan_link_is(&v->port, false, why);
+}
+
+static void on_peer(struct lan_port *port, uint32_t events)
+{
+	struct lan_vhost *v = vhost_of(port);
+	enum weft_reason r = vhost_messages(v);
+
+	(void)events;
+	if (r != WEFT_OK) {
+		lose(v, r);
+		return;
+	}
+	lan_link_is(port, vhost_is_ready(v), WEFT_R_LAN_DOWN);
+	/* What the guest had sent before it was looked at. */
+	port->has_input |= port->is.is_up;
+}
+
+static void on_listener(struct lan_port *port, uint32_t events)
+{
+	struct lan_vhost *v = vhost_of(port);
+	int fd = call_accept(v->listener.fd);
+
+	(void)events;
+	if (fd < 0)
+		return;
+	if (v->peer.fd >= 0) {
+		call_close(fd);
+		return;
+	}
+	v->peer.fd = fd;
+	lan_watch(port, &v->peer, EPOLLIN);
+}
+
+static void on_kick(struct lan_port *port, uint32_t events)
+{
+	struct lan_vhost *v = vhost_of(port);
+
+	/* The other end of a pipe that was given instead of an eventfd has gone. */
+	if (events & (EPOLLHUP | EPOLLERR)) {
+		lose(v, WEFT_R_VHOST_MESSAGE);
+		return;
+	}
+	port->has_input = true;
+}
+
+/* The guest has made room: the caller, which is awake now, may send. */
+static void on_room(struct lan_port *port, uint32_t events)
+{
+	struct lan_vhost *v = vhost_of(port);
+
+	if (events & (EPOLLHUP | EPOLLERR))
+		lose(v, WEFT_R_VHOST_MESSAGE);
+}
+
+static enum weft_reason vhost_open(struct lan_port *port, const struct lan_plan *plan, char *why)
+{
+	struct lan_vhost *v = vhost_of(port);
+
+	v->peer = (struct lan_watch){ .fd = -1, .ready = on_peer };
+	v->rings[VHOST_RX].kick = (struct lan_watch){ .fd = -1, .ready = on_room };
+	v->rings[VHOST_TX].kick = (struct lan_watch){ .fd = -1, .ready = on_kick };
+	v->rings[VHOST_RX].call = v->rings[VHOST_TX].call = -1;
+	port->is.mtu = MTU;
+	memcpy(v->path, plan->name, sizeof(v->path));
+	v->listener = (struct lan_watch){ .fd = lan_path_listen(v->path), .ready = on_listener };
+	if (v->listener.fd < 0)
+		return lan_failed(why, v->path, -v->listener.fd);
+	lan_watch(port, &v->listener, EPOLLIN);
+	return WEFT_OK;
+}
+
+static void vhost_close(struct lan_port *port)
+{
+	struct lan_vhost *v = vhost_of(port);
+
+	(void)unlink(v->path);
+	lan_watch_close(port, &v->listener);
+	lan_watch_close(port, &v->peer);
+	vhost_forget(v);
+}
+
+static void call_guest(struct vhost_ring *r)
+{
+	const uint64_t once = 1;
+
+	if (lan_vring_wants_call(&r->ring) && r->call >= 0)
+		(void)call_write(r->call, &once, sizeof(once));
+}
+
+static uint32_t vhost_receive(struct lan_port *port, struct lan_frame *frames, uint32_t count)
+{
+	struct lan_vhost *v = vhost_of(port);
+	struct vhost_ring *ring = &v->rings[VHOST_TX];
+	uint32_t done = 0, looked = 0;
+
+	/* Bound: frames that are no good count, too. */
+	for (; port->is.is_up && done < count && looked < LAN_BATCH_MAX; looked++) {
+		bool got;
+		enum weft_reason r = lan_vring_receive(&ring->ring, &v->guest, v->form.header_bytes,
+						       &frames[done], &got);
+
+		if (r == WEFT_R_LAN_LONG) {
+			lan_drop(&port->counts.in, r);
+		} else if (r != WEFT_OK) {
+			lose(v, r);
+			return done;
+		} else if (got) {
+			done++;
+		} else if (!lan_vring_ask_kick(&ring->ring)) {
+			port->has_input = false;
+			break;
+		}
+	}
+	if (port->is.is_up)
+		call_guest(ring);
+	return done;
+}
+
+static uint32_t vhost_send(struct lan_port *port, const struct lan_frame *frames, uint32_t count)
+{
+	struct lan_vhost *v = vhost_of(port);
+	struct vhost_ring *ring = &v->rings[VHOST_RX];
+	uint32_t taken = 0;
+
+	while (taken < count) {
+		struct lan_frame f = frames[taken];
+		enum weft_reason r;
+		bool done;
+
+		/* A guest that does not look at checksums gets no word about them. */
+		if (!(port->is.takes & LAN_CSUM))
+			f.net.flags = 0;
+		r = lan_vring_send(&ring->ring, &v->guest, &v->form, &f, &done);
+		if (r == WEFT_R_LAN_LONG) {
+			lan_drop(&port->counts.out, r);
+		} else if (r != WEFT_OK) {
+			lose(v, r);
+			return taken;
+		} else if (done) {
+			lan_sent(port, &f);
+		} else if (!lan_vring_ask_kick(&ring->ring)) {
+			break;
+		} else {
+			continue;
+		}
+		taken++;
+	}
+	call_guest(ring);
+	return taken;
+}
+
+static enum weft_reason vhost_set_mtu(struct lan_port *port, uint32_t mtu)
+{
+	lan_mtu_is(port, mtu);
+	return WEFT_OK;
+}
+
+const struct lan_calls lan_vhost_calls = {
+	.bytes = sizeof(struct lan_vhost),
+	.open = vhost_open,
+	.close = vhost_close,
+	.receive = vhost_receive,
+	.send = vhost_send,
+	.set_mtu = vhost_set_mtu,
+};
