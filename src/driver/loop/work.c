@@ -19,6 +19,10 @@ static void core_work(struct weft_adapter *a)
 	/* The clock is read only if work or a deadline waits. Bound: see adapter_progress(). */
 	bool has_work = adapter_due(&a->core) != UINT64_MAX || !list_is_empty(&a->core.ready);
 
+	if (!has_work)
+		return;
+	has_work = adapter_progress(&a->core, adapter_recent_ns(a));
+	a->has_now = !has_work;
 	while (has_work)
 		has_work = adapter_progress(&a->core, adapter_now_ns(a));
 }
