@@ -153,13 +153,6 @@ bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes)
 	return p->payload_bytes <= most && (p->run == 0 || p->payload_bytes > most - mtu_bytes);
 }
 
-size_t iba_run_bytes(uint8_t opcode, size_t length, uint16_t run)
-{
-	const struct iba_form *middle = iba_form(iba_opcode(iba_service(opcode), IBA_SEND_MIDDLE));
-
-	return length + run * (size_t)(middle->header_bytes + IBA_ICRC_BYTES);
-}
-
 uint32_t iba_run_mtu(const struct iba_packet *p)
 {
 	for (uint32_t mtu = IBA_MTU_MIN; mtu <= IBA_PAYLOAD_MAX; mtu *= 2) {
