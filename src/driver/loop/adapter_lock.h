@@ -114,6 +114,9 @@ static inline struct weft_adapter *adapter_of(struct adapter *core)
 /* Takes the lock: without a system call, unless its holder is kept from running for long. */
 void adapter_lock_trying(struct weft_adapter *a);
 
+/* Takes the lock, which another thread had a moment ago. */
+void adapter_lock_contended(struct weft_adapter *a);
+
 static inline bool adapter_is_served(const struct weft_adapter *a)
 {
 	return atomic_load_explicit(&a->is_served, memory_order_relaxed);
@@ -125,8 +128,8 @@ static inline struct adapter *adapter_enter(struct weft_adapter *a)
 		fork_notice();
 	if (adapter_is_served(a))
 		adapter_lock_trying(a);
-	else
-		pthread_mutex_lock(&a->lock);
+	else if (pthread_mutex_trylock(&a->lock) != 0)
+		adapter_lock_contended(a);
 	if (a->core.trace)
 		(void)adapter_now_ns(a);
 	return &a->core;
