@@ -527,8 +527,11 @@ static bool send_ready(struct roce *r)
 
 		if (r->near && !r->faults) {
 			has_moved |= send_near_ready(r);
-			if (!ib_port_has_output(r->port))
-				break;
+			if (!ib_port_has_output(r->port)) {
+				/* All has gone: what the core has to do now is in its list. */
+				roce_take_events(r);
+				return false;
+			}
 			if (roce_near_next(r) != 0)
 				continue;
 		}
