@@ -83,6 +83,12 @@ static inline enum iba_service conn_service(const struct ib_conn *c)
 	return c->is_ee ? IBA_RD : c->is_xrc ? IBA_XRC : IBA_RC;
 }
 
+/* NULL: a RESYNC of an end-to-end context. */
+static inline struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s)
+{
+	return c->req.qp ? send_queue_at(&c->req.qp->sq, s->slot) : NULL;
+}
+
 /* The queue pair that sent the arriving message. */
 static inline uint32_t conn_sender(const struct ib_conn *c)
 {

@@ -216,6 +216,9 @@ void ib_port_wake(struct ib_port *port, uint64_t now_ns);
  */
 struct ib_conn *ib_port_event(struct ib_port *port);
 
+/* Whether that, or ib_port_ee_event(), has one. */
+bool ib_port_has_events(const struct ib_port *port);
+
 /*
  * The process of the adapter to which packets of that number went has died. Reliable connections
  * to it give it up without waiting for answers: their requests end, those that are posted later as

@@ -373,8 +373,11 @@ enum weft_reason ib_in_decode(struct iba_packet *p, const struct ib_in *in)
 
 enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in)
 {
-	struct iba_packet p = { 0 };
-	enum weft_reason r = ib_in_decode(&p, in);
+	struct iba_packet p;
+	enum weft_reason r;
+
+	p.dest_qp = 0; /* unless it can be decoded */
+	r = ib_in_decode(&p, in);
 
 	ib_port_sent(port, now_ns);
 	port->counts.packets_in += 1 + in->run;
@@ -631,6 +634,11 @@ void ib_port_expire(struct ib_port *port, uint64_t now_ns)
 			conn_expire(c, now_ns);
 		conn_alarm(c);
 	}
+}
+
+bool ib_port_has_events(const struct ib_port *port)
+{
+	return !list_is_empty(&port->ended) || !list_is_empty(&port->ees_ended);
 }
 
 struct ib_conn *ib_port_event(struct ib_port *port)

@@ -19,3 +19,6 @@ uint32_t rc_more(struct ib_conn *c, uint64_t now_ns, const struct ib_more *more)
 
 /* Whether rc_next() would have nothing, whatever the time and the window. */
 bool rc_is_silent(const struct ib_conn *c);
+
+/* Something has changed for the requester: it goes on, unless there is nothing to go on with. */
+void rc_go_on(struct ib_conn *c);

@@ -8,6 +8,7 @@
 #include "ib/message.h"
 #include "ib/packet.h"
 #include "ib/port.h"
+#include "ib/rc.h"
 #include "ib/rc_genuine.h"
 #include "ib/rc_holes.h"
 #include "ib/rc_retry.h"
@@ -129,7 +130,7 @@ static void take_credits(struct ib_conn *c, const struct iba_packet *p)
 	/* A receive has come: no need to wait for the end of the time. */
 	if (requester_is_waiting(q) && iba_psn_diff(rc_req_ssn(q, 0), limit) <= 0)
 		rc_retry_wait_end(c);
-	conn_ready(c);
+	rc_go_on(c);
 }
 
 /* ---- ACK and NAK ---------------------------------------------------------------------------- */

@@ -318,6 +318,13 @@ bool rc_is_silent(const struct ib_conn *c)
 	       q->hole_count == 0 && !responder_is_answering(r) && !r->is_nak_due && !r->is_ack_due;
 }
 
+/* Of a context it is the queue pairs' turns that go on. */
+void rc_go_on(struct ib_conn *c)
+{
+	if (c->is_ee || !rc_is_silent(c))
+		conn_ready(c);
+}
+
 /*
  * Answers and requests take turns where both are due. An ACK goes before what the peer's program is
  * told of, as it expects that its Send has ended when the answer comes. A Write goes first: behind

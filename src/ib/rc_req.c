@@ -36,11 +36,6 @@ uint32_t rc_req_find(const struct requester *q, uint32_t psn)
 	return n;
 }
 
-struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s)
-{
-	return c->req.qp ? send_queue_at(&c->req.qp->sq, s->slot) : NULL;
-}
-
 enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
 {
 	struct requester *q = &c->req;

@@ -18,6 +18,7 @@
 #include "ib/conn.h"
 #include "ib/ee.h"
 #include "ib/port.h"
+#include "ib/rc.h"
 #include "ib/rc_holes.h"
 #include "ib/requester.h"
 #include "wire/iba_aeth.h"
@@ -194,7 +195,7 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 		q->deadline_ns = UINT64_MAX; /* nothing is out */
 	else
 		wait_for_answer(c, now_ns, was_probed ? q->srtt_ns / 2 : q->probe_ns);
-	conn_ready(c);
+	rc_go_on(c);
 }
 
 /* Where the next packet comes from; and what of the way there are numbers of Reads. */

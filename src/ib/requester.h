@@ -141,9 +141,6 @@ static inline uint32_t rc_req_ssn(const struct requester *q, uint32_t n)
 	return iba_psn_add(q->ssn, n + 1 - q->count);
 }
 
-/* NULL: a RESYNC of an end-to-end context. */
-struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s);
-
 /* The data of the next packet is not available. True: it waits for a page; false: it failed. */
 bool request_waits(struct ib_conn *c, struct send_wqe *wqe, enum weft_reason reason);
 

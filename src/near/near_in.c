@@ -204,13 +204,18 @@ bool near_has_input(const struct near *n)
 const struct ib_in *near_next(struct near *n)
 {
 	struct near_in *again = n->from;
+	bool is_its_turn;
 
 	if (n->is_forsaken)
 		return NULL;
 	take_last(n);
-	if (again && n->taken < TAKES_MAX && record_read(n, again))
+	is_its_turn = again && n->taken < TAKES_MAX;
+	if (is_its_turn && record_read(n, again))
 		return &n->in;
 	turn_end(n);
+	/* Most processes have one peer, whose ring is empty now. */
+	if (is_its_turn && n->counts.ins == 1 && !again->ring.is_broken && !again->has_ended)
+		return NULL;
 	/* Bound: each has one look, and those that have nothing left are closed or passed. */
 	for (uint32_t left = n->counts.ins; left > 0; left--) {
 		struct near_in *i = CONTAINER_OF(list_pop(&n->ins), struct near_in, listed);

@@ -283,12 +283,9 @@ struct near_out *near_out_find(const struct near *n, uint32_t number)
 	return o && o->number == number && !n->is_forsaken ? o : NULL;
 }
 
-/* Room for a record at that receiver. */
-static enum near_sent find_room(struct near *n, uint64_t now_ns, uint32_t number, size_t bytes,
-				uint8_t **room)
+/* Room for a record at that receiver; NULL: it has gone. */
+static enum near_sent find_room(struct near_out *o, uint64_t now_ns, size_t bytes, uint8_t **room)
 {
-	struct near_out *o = near_out_find(n, number);
-
 	if (!o)
 		return NEAR_LOST;
 	*room = room_for(o, bytes);
@@ -320,15 +317,14 @@ static void send_from(struct near_out *o, uint8_t *room, const struct ib_out *ou
 
 enum near_sent near_send(struct near *n, uint64_t now_ns, const struct ib_out *out)
 {
-	uint32_t number = out->path->near_number;
+	struct near_out *o = near_out_find(n, out->path->near_number);
 	uint8_t *room;
-	enum near_sent sent = find_room(n, now_ns, number, NEAR_RECORD_BYTES + out->spans.length,
-					&room);
+	enum near_sent sent = find_room(o, now_ns, NEAR_RECORD_BYTES + out->spans.length, &room);
 
 	n->counts.lost += sent == NEAR_LOST;
 	if (sent == NEAR_SENT) {
 		packet_write(room + NEAR_RECORD_BYTES, out);
-		send_from(near_out_find(n, number), room, out);
+		send_from(o, room, out);
 	}
 	return sent;
 }
@@ -344,7 +340,7 @@ bool near_begin(struct near *n, uint64_t now_ns, struct ib_out *out)
 	out->run_bytes = o ? o->run_bytes : 0;
 	bytes = out->run_bytes > 0 ? RUN_HEADERS + out->run_bytes
 				   : NEAR_RECORD_BYTES + IBA_PACKET_MAX;
-	switch (find_room(n, now_ns, out->near_number, bytes, &room)) {
+	switch (find_room(o, now_ns, bytes, &room)) {
 	case NEAR_SENT:
 		n->to = o;
 		out->room = room + NEAR_RECORD_BYTES;

@@ -41,6 +41,7 @@ struct ring {
 	uint32_t bytes;		/* a power of two */
 	uint64_t own;		/* bytes that this end has ever put, or taken */
 	uint64_t other;		/* the same of the other end, as last seen */
+	uint64_t calm;		/* receiver: `own` when the sender was last seen not to wait */
 	bool is_broken;
 	/*
 	 * Called after the other end's counter was read, and before and after the own one is
@@ -178,13 +179,17 @@ static inline void ring_rest_end(struct ring *r)
 /*
  * After ring_take(): whether the sender waits for room, and has to be woken. True only once: when
  * the ring is half empty, so that the sender has much to do at once. The fence pairs with that of
- * ring_await_room().
+ * ring_await_room(), and is dear. A sender that began to wait after `calm` knew that this was
+ * taken, and waits because more than half of the ring lies behind that: before, it does not wait.
  */
 static inline bool ring_wakes_sender(struct ring *r)
 {
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&r->head->is_waiting, memory_order_relaxed) ||
-	    r->other - r->own > r->bytes / 2)
+	if (r->other - r->calm <= r->bytes / 2)
 		return false;
-	return atomic_exchange(&r->head->is_waiting, 0) != 0;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&r->head->is_waiting, memory_order_relaxed)) {
+		r->calm = r->own;
+		return false;
+	}
+	return r->other - r->own <= r->bytes / 2 && atomic_exchange(&r->head->is_waiting, 0) != 0;
 }

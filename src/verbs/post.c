@@ -179,6 +179,28 @@ static bool takes_receive(enum weft_opcode opcode)
 	       opcode == WEFT_OP_REGISTER_SEND;
 }
 
+/* What Register, and requests of iSCSI, have beside their segments. */
+static void enqueue_parts(struct weft_qp *qp, const struct weft_send_wr *wr, struct send_wqe *wqe)
+{
+	struct send_queue *q = &qp->sq;
+
+	if (wr->opcode == WEFT_OP_REGISTER || wr->opcode == WEFT_OP_REGISTER_SEND) {
+		wqe->register_tag = wr->reg.tag;
+		if (q->register_at > 0) {
+			*wqe_region(q, wqe) = wr->reg.region;
+			wqe_region(q, wqe)->space = NULL;
+		}
+	}
+	if (wr->opcode == WEFT_OP_ISCSI_COMMAND) {
+		/* Its elements are with the command, which outlives this request. */
+		wqe->command_id = wr->iscsi->command_id;
+		wqe->sge_count = 0;
+	} else if (wr->opcode == WEFT_OP_ISCSI_CONTROL) {
+		/* What was checked: the program may have changed its own meanwhile. */
+		memcpy(wqe_header(q, wqe), qp->commands->checked.bytes, WEFT_ISCSI_BHS_BYTES);
+	}
+}
+
 static struct send_wqe *enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t length)
 {
 	struct send_queue *q = &qp->sq;
@@ -204,21 +226,8 @@ static struct send_wqe *enqueue(struct weft_qp *qp, const struct weft_send_wr *w
 		wqe->ah = wr->ah ? wr->ah->number : 0;
 	if (wr->opcode == WEFT_OP_SEND_INVALIDATE || wr->opcode == WEFT_OP_INVALIDATE)
 		wqe->invalidate_tag = wr->invalidate_tag;
-	if (wr->opcode == WEFT_OP_REGISTER || wr->opcode == WEFT_OP_REGISTER_SEND) {
-		wqe->register_tag = wr->reg.tag;
-		if (q->register_at > 0) {
-			*wqe_region(q, wqe) = wr->reg.region;
-			wqe_region(q, wqe)->space = NULL;
-		}
-	}
-	if (wr->opcode == WEFT_OP_ISCSI_COMMAND) {
-		/* Its elements are with the command, which outlives this request. */
-		wqe->command_id = wr->iscsi->command_id;
-		wqe->sge_count = 0;
-	} else if (wr->opcode == WEFT_OP_ISCSI_CONTROL) {
-		/* What was checked: the program may have changed its own meanwhile. */
-		memcpy(wqe_header(q, wqe), qp->commands->checked.bytes, WEFT_ISCSI_BHS_BYTES);
-	}
+	if (wr->opcode > WEFT_OP_BIND)
+		enqueue_parts(qp, wr, wqe);
 	if (is_bind)
 		*wqe_bind(wqe) = wr->bind;
 	else if (is_inline)
@@ -242,13 +251,14 @@ static enum weft_reason enqueue_list(struct weft_qp *qp, struct weft_send_wr *wr
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
-		bool has_new_tag = wants_tag(&wrs[i]);
+		bool has_tags = (unsigned int)wrs[i].opcode >= WEFT_OP_BIND;
+		bool has_new_tag = has_tags && wants_tag(&wrs[i]);
 		uint64_t length;
 
 		r = check_request(qp, &wrs[i], &length);
 		if (r == WEFT_OK && qp_fault_falls(qp, FAULT_POST_FULL))
 			r = WEFT_R_QUEUE_FULL;
-		if (r == WEFT_OK)
+		if (r == WEFT_OK && has_tags)
 			r = promise_tag(qp, &wrs[i]);
 		if (r != WEFT_OK)
 			break;

@@ -78,33 +78,34 @@ enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr
 struct recv_wqe *recv_queue_claim(struct recv_queue *q)
 {
 	struct recv_wqe *wqe;
+	uint32_t slot = q->first;
 
 	CHECK(q->posted > 0);
-	wqe = slot_at(q, q->first);
+	wqe = slot_at(q, slot);
 	q->first = wqe->next;
+	wqe->next = slot;
 	q->posted--;
 	return wqe;
 }
 
-static uint32_t slot_of(const struct recv_queue *q, const struct recv_wqe *wqe)
-{
-	return (uint32_t)((size_t)((const uint8_t *)wqe - q->slots) / q->slot_bytes) + 1;
-}
-
 void recv_queue_return(struct recv_queue *q, struct recv_wqe *wqe)
 {
+	uint32_t slot = wqe->next;
+
 	CHECK(q->used > q->posted);
 	wqe->next = q->first;
-	q->first = slot_of(q, wqe);
+	q->first = slot;
 	if (q->posted++ == 0)
 		q->last = q->first;
 }
 
 void recv_queue_release(struct recv_queue *q, struct recv_wqe *wqe)
 {
+	uint32_t slot = wqe->next;
+
 	CHECK(q->used > q->posted);
 	wqe->next = q->free;
-	q->free = slot_of(q, wqe);
+	q->free = slot;
 	q->used--;
 }
 

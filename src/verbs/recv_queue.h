@@ -12,7 +12,7 @@
 /* One posted receive: a slot of its queue. */
 struct recv_wqe {
 	uint64_t id;
-	uint32_t next; /* slot, counted from 1; 0: none */
+	uint32_t next; /* slot, counted from 1; 0: none. While it is claimed: its own */
 	uint32_t sge_count;
 	struct weft_sge sges[]; /* sges_max of them */
 };

@@ -58,6 +58,17 @@ static void send_queue_unwait(struct weft_qp *qp)
 	qp->sq.is_expired = false;
 }
 
+/*
+ * Whether the end of a request makes work beyond its completion: it failed, or others wait for it.
+ * An iSCSI queue pair sends by itself what there is room for now.
+ */
+static bool has_more(const struct weft_qp *qp)
+{
+	const struct send_queue *q = &qp->sq;
+
+	return q->begun < q->count || q->is_stopped || qp->is_draining || qp->service == WEFT_ISCSI;
+}
+
 void send_queue_end(struct weft_qp *qp, struct send_wqe *wqe, const struct outcome *out)
 {
 	CHECK(wqe->state == WQE_BEGUN);
@@ -70,7 +81,10 @@ void send_queue_end(struct weft_qp *qp, struct send_wqe *wqe, const struct outco
 	qp->sq.reads -= wqe_is_read(wqe);
 	if (out->status != WEFT_SUCCESS)
 		qp->sq.is_stopped = true;
-	if (!qp->sq.is_worked)
+	if (qp->sq.is_worked)
+		return;
+	send_queue_settle(qp);
+	if (has_more(qp))
 		qp_ready(qp);
 }
 

@@ -13,7 +13,8 @@ enum {
 	BTH_VERSION_MASK = 0x0f,
 	BTH_FECN = 0x80,
 	BTH_BECN = 0x40,
-	BTH_ACK_REQUEST = 0x80
+	BTH_ACK_REQUEST = 0x80,
+	BTH_WORDS = IBA_BTH_BYTES / 4
 };
 
 enum { FETH_LEVEL_SHIFT = 4, FETH_LEVEL_MASK = 3, FETH_TYPE_MASK = 0x0f, CNP_BYTES = 16 };
@@ -49,22 +50,20 @@ static uint32_t rd_u24(struct rd *r)
 	return rd_u32(r) & IBA_NUMBER_MAX;
 }
 
-/* What follows the opcode and the flags. */
-static void bth_decode(struct iba_packet *p, uint8_t flags, struct rd *r)
+static void bth_decode(struct iba_packet *p, const uint32_t words[BTH_WORDS])
 {
-	uint32_t word;
+	uint32_t first = be32(words[0]), second = be32(words[1]), third = be32(words[2]);
 
-	p->is_solicited = flags & BTH_SOLICITED;
-	p->is_migrated = flags & BTH_MIGRATED;
-	p->pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
-	p->p_key = rd_u16(r);
-	word = rd_u32(r);
-	p->has_fecn = word >> 24 & BTH_FECN;
-	p->has_becn = word >> 24 & BTH_BECN;
-	p->dest_qp = word & IBA_NUMBER_MAX;
-	word = rd_u32(r);
-	p->is_ack_requested = word >> 24 & BTH_ACK_REQUEST;
-	p->psn = word & IBA_NUMBER_MAX;
+	p->opcode = (uint8_t)(first >> 24);
+	p->is_solicited = first >> 16 & BTH_SOLICITED;
+	p->is_migrated = first >> 16 & BTH_MIGRATED;
+	p->pad = first >> 16 >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+	p->p_key = (uint16_t)first;
+	p->has_fecn = second >> 24 & BTH_FECN;
+	p->has_becn = second >> 24 & BTH_BECN;
+	p->dest_qp = second & IBA_NUMBER_MAX;
+	p->is_ack_requested = third >> 24 & BTH_ACK_REQUEST;
+	p->psn = third & IBA_NUMBER_MAX;
 }
 
 /* What only datagrams, RD and XRC have, and FLUSH: ahead of the headers that say what to do. */
@@ -118,11 +117,16 @@ static void extended_decode(struct iba_packet *p, uint32_t headers, struct rd *r
 enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t length)
 {
 	struct rd r = rd_of(bytes, length);
-	uint8_t opcode = rd_u8(&r), flags = rd_u8(&r);
-	size_t pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK, rest;
-	const struct iba_form *f = iba_form(opcode);
+	const struct iba_form *f;
+	uint32_t bth[BTH_WORDS];
+	uint8_t flags;
+	size_t pad, rest;
 	enum weft_reason reason;
 
+	rd_bytes(&r, bth, sizeof(bth));
+	f = iba_form((uint8_t)(be32(bth[0]) >> 24));
+	flags = (uint8_t)(be32(bth[0]) >> 16);
+	pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
 	if (length < IBA_BTH_BYTES + IBA_ICRC_BYTES)
 		return WEFT_R_IB_SHORT;
 	if ((flags & BTH_VERSION_MASK) != 0)
@@ -135,10 +139,9 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
 	reason = lengths_check(f, rest, pad);
 	if (reason != WEFT_OK)
 		return reason;
-	*p = (struct iba_packet){ .opcode = opcode,
-				  .payload = bytes + f->header_bytes,
+	*p = (struct iba_packet){ .payload = bytes + f->header_bytes,
 				  .payload_bytes = (uint32_t)(rest - pad) };
-	bth_decode(p, flags, &r);
+	bth_decode(p, bth);
 	if (f->headers)
 		extended_decode(p, f->headers, &r);
 	return WEFT_OK;
@@ -151,13 +154,6 @@ bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes)
 	if (!(iba_form(p->opcode)->traits & IBA_LAST))
 		return p->payload_bytes == most;
 	return p->payload_bytes <= most && (p->run == 0 || p->payload_bytes > most - mtu_bytes);
-}
-
-size_t iba_run_bytes(uint8_t opcode, size_t length, uint16_t run)
-{
-	const struct iba_form *middle = iba_form(iba_opcode(iba_service(opcode), IBA_SEND_MIDDLE));
-
-	return length + run * (size_t)(middle->header_bytes + IBA_ICRC_BYTES);
 }
 
 uint32_t iba_run_mtu(const struct iba_packet *p)
@@ -190,20 +186,28 @@ uint8_t iba_run_opcode(uint8_t opcode, uint32_t i, uint16_t run)
 	return iba_opcode(iba_service(opcode), op);
 }
 
+static uint32_t top_and_24(uint32_t top, uint32_t low)
+{
+	return top << 24 | (low & IBA_NUMBER_MAX);
+}
+
 static void wr_top_and_24(struct wr *w, uint32_t top, uint32_t low)
 {
-	wr_u32(w, top << 24 | (low & IBA_NUMBER_MAX));
+	wr_u32(w, top_and_24(top, low));
 }
 
 static void bth_encode(const struct iba_packet *p, struct wr *w)
 {
+	uint32_t words[BTH_WORDS];
 	unsigned int flags = (p->is_solicited ? BTH_SOLICITED : 0) |
 			     (p->is_migrated ? BTH_MIGRATED : 0) |
 			     (unsigned int)(p->pad & BTH_PAD_MASK) << BTH_PAD_SHIFT;
 
-	wr_u32(w, (uint32_t)p->opcode << 24 | flags << 16 | p->p_key);
-	wr_top_and_24(w, (p->has_fecn ? BTH_FECN : 0) | (p->has_becn ? BTH_BECN : 0), p->dest_qp);
-	wr_top_and_24(w, p->is_ack_requested ? BTH_ACK_REQUEST : 0, p->psn);
+	words[0] = be32((uint32_t)p->opcode << 24 | flags << 16 | p->p_key);
+	words[1] = be32(top_and_24((p->has_fecn ? BTH_FECN : 0) | (p->has_becn ? BTH_BECN : 0),
+				   p->dest_qp));
+	words[2] = be32(top_and_24(p->is_ack_requested ? BTH_ACK_REQUEST : 0, p->psn));
+	wr_bytes(w, words, sizeof(words));
 }
 
 static void addressing_encode(const struct iba_packet *p, uint32_t headers, struct wr *w)

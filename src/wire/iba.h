@@ -201,7 +201,15 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
 bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes);
 
 /* Bytes of the packets that a run of this length stands for, each with its headers. */
-size_t iba_run_bytes(uint8_t opcode, size_t length, uint16_t run);
+static inline size_t iba_run_bytes(uint8_t opcode, size_t length, uint16_t run)
+{
+	const struct iba_form *middle;
+
+	if (run == 0)
+		return length;
+	middle = iba_form(iba_opcode(iba_service(opcode), IBA_SEND_MIDDLE));
+	return length + run * (size_t)(middle->header_bytes + IBA_ICRC_BYTES);
+}
 
 /* The path MTU of the packets that a run stands for; 0: its length is that of no such packets. */
 uint32_t iba_run_mtu(const struct iba_packet *p);

@@ -22,20 +22,19 @@ uint32_t iba_credits(uint8_t code)
 	return code == IBA_CREDITS_UNUSED ? UINT32_MAX : credits_of[code];
 }
 
-/* The greatest that is not too many. Every acknowledgement has one, so it is searched by halves. */
+/*
+ * The greatest that is not too many. Every acknowledgement has one, so it is not searched: from 2
+ * on there is a code for each power of two, and one for half as much again.
+ */
 uint8_t iba_credit_code(uint32_t credits)
 {
-	uint8_t code = 0, above = IBA_CREDITS_UNUSED;
+	uint32_t power, most = credits_of[IBA_CREDITS_UNUSED - 1];
 
-	while (above - code > 1) {
-		uint8_t middle = (uint8_t)((code + above) / 2);
-
-		if (credits_of[middle] <= credits)
-			code = middle;
-		else
-			above = middle;
-	}
-	return code;
+	if (credits < 2)
+		return (uint8_t)credits;
+	credits = credits < most ? credits : most;
+	power = 31 - (uint32_t)__builtin_clz(credits);
+	return (uint8_t)(2 * power + (credits >> (power - 1) & 1));
 }
 
 uint64_t iba_rnr_ns(uint8_t code)

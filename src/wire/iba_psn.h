@@ -41,5 +41,7 @@ static inline bool iba_psn_is_within(uint32_t psn, uint32_t first, uint32_t coun
 /* Packets of a message or Read response of so many bytes; an empty one has one. */
 static inline uint32_t iba_psn_count(uint32_t bytes, uint32_t mtu_bytes)
 {
-	return bytes == 0 ? 1 : (uint32_t)(((uint64_t)bytes + mtu_bytes - 1) / mtu_bytes);
+	if (bytes <= mtu_bytes) /* most are: no division */
+		return 1;
+	return (uint32_t)(((uint64_t)bytes + mtu_bytes - 1) / mtu_bytes);
 }

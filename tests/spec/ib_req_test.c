@@ -92,6 +92,21 @@ TEST(test_rc_02_acknowledgements_are_cumulative)
 	bed_close(b);
 }
 
+/* At once: its queue pair needs no other turn for it. */
+TEST(test_rc_02_a_request_completes_with_its_acknowledgement)
+{
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 8);
+	bed_post(b, request(WEFT_OP_SEND, 2), 0, 8);
+	b->is_batch = true;
+	MUST(ack(b, 1));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	EXPECT(list_is_empty(&b->adapter.ready));
+	bed_close(b);
+}
+
 /*
  * A peer acknowledges a Send and then answers it. Though both come at once, the Send has ended when
  * the answer is there: so programs expect it, which give the Send's buffer back by then.

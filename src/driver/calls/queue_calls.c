@@ -341,7 +341,7 @@ static void leave_receiving(struct weft_adapter *a)
 	bool is_waiting = a->net && a->net->is_waiting;
 
 	if (adapter_is_served(a) ||
-	    (list_is_empty(&a->core.events) && (!has_work(a) || is_waiting)))
+	    (list_is_empty(&a->core.events) && (list_is_empty(&a->core.ready) || is_waiting)))
 		adapter_leave(a);
 	else
 		adapter_leave_working(a);

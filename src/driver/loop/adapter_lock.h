@@ -57,8 +57,10 @@ struct weft_adapter {
 	pthread_cond_t has_event; /* signalled when core.events may have become non-empty */
 	uint32_t waiters;	  /* threads in weft_event_next() */
 	uint64_t due_seen;	  /* the deadline until which the latest of them sleeps */
-	uint64_t polls;		  /* by the program: while this grows, the thread stands by */
-	uint64_t polls_armed;	  /* polls when the program last armed a CQ, or ceased to poll */
+	uint64_t now_ns;	  /* the clock as last read */
+	bool has_now;	      /* a moment ago: reset when the lock is released, and by long work */
+	uint64_t polls;	      /* by the program: while this grows, the thread stands by */
+	uint64_t polls_armed; /* polls when the program last armed a CQ, or ceased to poll */
 	void (*on_event)(void *context, const struct weft_event *event); /* or NULL */
 	void (*after_events)(void *context); /* or NULL; is not changed */
 	void *on_event_context;		     /* the same */
@@ -92,9 +94,16 @@ static inline uint64_t adapter_now_ns(struct weft_adapter *a)
 {
 	uint64_t now_ns = a->host->now_ns(a);
 
+	a->now_ns = now_ns;
 	if (a->core.trace)
 		a->core.trace->now_ns = now_ns;
 	return now_ns;
+}
+
+/* The same, but that the clock need not be read again if that was a moment ago. */
+static inline uint64_t adapter_recent_ns(struct weft_adapter *a)
+{
+	return a->has_now ? a->now_ns : adapter_now_ns(a);
 }
 
 static inline struct weft_adapter *adapter_of(struct adapter *core)
@@ -104,6 +113,9 @@ static inline struct weft_adapter *adapter_of(struct adapter *core)
 
 /* Takes the lock: without a system call, unless its holder is kept from running for long. */
 void adapter_lock_trying(struct weft_adapter *a);
+
+/* Takes the lock, which another thread had a moment ago. */
+void adapter_lock_contended(struct weft_adapter *a);
 
 static inline bool adapter_is_served(const struct weft_adapter *a)
 {
@@ -116,8 +128,8 @@ static inline struct adapter *adapter_enter(struct weft_adapter *a)
 		fork_notice();
 	if (adapter_is_served(a))
 		adapter_lock_trying(a);
-	else
-		pthread_mutex_lock(&a->lock);
+	else if (pthread_mutex_trylock(&a->lock) != 0)
+		adapter_lock_contended(a);
 	if (a->core.trace)
 		(void)adapter_now_ns(a);
 	return &a->core;
@@ -161,6 +173,7 @@ static inline void adapter_wake_now(struct weft_adapter *a)
 	uint32_t wakes = a->wakes;
 
 	a->wakes = 0;
+	a->has_now = false;
 	if (wakes != 0)
 		adapter_wake(a, wakes);
 }
@@ -171,6 +184,7 @@ static inline void adapter_unlock(struct weft_adapter *a)
 	uint32_t wakes = a->wakes;
 
 	a->wakes = 0;
+	a->has_now = false;
 	pthread_mutex_unlock(&a->lock);
 	if (__builtin_expect(wakes != 0, 0))
 		adapter_wake(a, wakes);

@@ -19,6 +19,10 @@ static void core_work(struct weft_adapter *a)
 	/* The clock is read only if work or a deadline waits. Bound: see adapter_progress(). */
 	bool has_work = adapter_due(&a->core) != UINT64_MAX || !list_is_empty(&a->core.ready);
 
+	if (!has_work)
+		return;
+	has_work = adapter_progress(&a->core, adapter_recent_ns(a));
+	a->has_now = !has_work;
 	while (has_work)
 		has_work = adapter_progress(&a->core, adapter_now_ns(a));
 }
@@ -107,6 +111,35 @@ void adapter_lock_trying(struct weft_adapter *a)
 	if (tries == TRIES_MAX + YIELDS_MAX)
 		pthread_mutex_lock(&a->lock);
 	atomic_fetch_sub_explicit(&a->entering, 1, memory_order_relaxed);
+}
+
+/*
+ * The holder leaves within a microsecond or two, if it runs, but is soon back: all that the adapter
+ * has is in the cache of its processor, where it has many turns in the time that it takes to move
+ * once. So the next try comes some microseconds later. To sleep, and to be woken, would cost both
+ * threads more.
+ */
+enum { CONTENDED_TRIES = 8, CONTENDED_PAUSES = 100 };
+
+static void pause_briefly(void)
+{
+	for (int i = 0; i < CONTENDED_PAUSES; i++) {
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#elif defined(__aarch64__)
+		__asm__ volatile("isb");
+#endif
+	}
+}
+
+void adapter_lock_contended(struct weft_adapter *a)
+{
+	for (int tries = 0; tries < CONTENDED_TRIES; tries++) {
+		pause_briefly();
+		if (pthread_mutex_trylock(&a->lock) == 0)
+			return;
+	}
+	pthread_mutex_lock(&a->lock);
 }
 
 void adapter_work(struct weft_adapter *a)

@@ -186,6 +186,8 @@ static void tell_of_failed_ees(struct roce *r)
 
 void roce_take_events(struct roce *r)
 {
+	if (!ib_port_has_events(r->port))
+		return;
 	end_those_that_left(r);
 	tell_of_failed_ees(r);
 }

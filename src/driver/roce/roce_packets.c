@@ -25,6 +25,7 @@ enum {
 	 * end of its window, and find the receiver asleep when it goes on.
 	 */
 	NEAR_BYTES_ENOUGH = 128 * 1024,
+	NEAR_MOMENT = 8, /* packets that are handled before the clock has moved much */
 	/* Alignment of packets of a batch: the kernel copies faster from full cache lines. */
 	ROOM_ALIGN = 64,
 	ROOM_BYTES = (UDP_BATCH_BYTES_MAX + IBA_PACKET_MAX) / ROOM_ALIGN * ROOM_ALIGN +
@@ -178,6 +179,8 @@ bool roce_input_near(struct roce *r)
 			(void)roce_take(r, in);
 		in = count < NEAR_MAX && bytes < NEAR_BYTES_ENOUGH ? near_next(r->near) : NULL;
 	}
+	if (count > 0)
+		r->net->adapter->has_now = count <= NEAR_MOMENT && bytes <= IBA_PACKET_MAX;
 	return count > 0;
 }
 
@@ -245,8 +248,8 @@ bool roce_has_output(const struct roce *r)
 		return false;
 	if (is_resting(r) && r->is_near_full)
 		return has_near_room(r);
-	return is_resting(r) || has_near_room(r) || ib_port_has_output(r->port) ||
-	       ib_cm_has_output(r->cm);
+	return ib_port_has_output(r->port) || is_resting(r) || ib_cm_has_output(r->cm) ||
+	       has_near_room(r);
 }
 
 /* Packets that form one GSO message, numbered consecutively by the kernel (IPv4). */
@@ -548,9 +551,10 @@ static bool send_ready(struct roce *r)
 		roce_take_events(r);
 		return false;
 	}
-	net_look_at_clock(r->net);
+	(void)adapter_recent_ns(r->net->adapter);
 	ib_port_set_near_icrc(r->port, roce_is_observed(r));
-	cm_ids_output(r);
+	if (ib_cm_has_output(r->cm))
+		cm_ids_output(r);
 	if (r->tun)
 		has_moved = tun_output(r->tun);
 	if (is_resting(r) && !send_all(r, &r->rest->batch))
@@ -560,8 +564,11 @@ static bool send_ready(struct roce *r)
 
 		if (r->near && !r->faults) {
 			has_moved |= send_near_ready(r);
-			if (!ib_port_has_output(r->port))
-				break;
+			if (!ib_port_has_output(r->port)) {
+				/* All has gone: what the core has to do now is in its list. */
+				roce_take_events(r);
+				return false;
+			}
 			if (roce_near_next(r) != 0)
 				continue;
 		}

@@ -41,3 +41,49 @@ TEST(test_near_ring_that_rests_sees_a_record)
 	ring_unmap(&sender);
 	ring_unmap(&receiver);
 }
+
+static void put(struct ring *sender, size_t bytes)
+{
+	REQUIRE(ring_room(sender, bytes));
+	ring_put(sender, bytes);
+}
+
+static void take(struct ring *receiver, size_t bytes)
+{
+	const uint8_t *at;
+
+	REQUIRE(ring_peek(receiver, &at) >= bytes);
+	ring_take(receiver, bytes);
+}
+
+/* A receiver looks for the wait of a sender now and then, and never too late. */
+TEST(test_near_ring_finds_that_the_sender_waits)
+{
+	enum { RECORD = 1024 };
+	struct ring sender, receiver;
+	int fd, left = 0;
+
+	fd = ring_make(&sender, RING_BYTES_MIN);
+	REQUIRE(fd >= 0 && ring_map(&receiver, fd) == 0);
+	close(fd);
+	/* At every place of the ring. */
+	for (int round = 0; round < 100; round++) {
+		for (int i = 0; i < round % 7; i++) {
+			put(&sender, RECORD);
+			take(&receiver, RECORD);
+			EXPECT(!ring_wakes_sender(&receiver));
+		}
+		while (ring_room(&sender, RECORD)) {
+			put(&sender, RECORD);
+			left++;
+		}
+		REQUIRE(ring_await_room(&sender, RECORD));
+		for (int woken = 0; left > 0; left--) {
+			take(&receiver, RECORD);
+			woken += ring_wakes_sender(&receiver);
+			EXPECT_EQ(woken, left - 1 <= RING_BYTES_MIN / RECORD / 2);
+		}
+	}
+	ring_unmap(&sender);
+	ring_unmap(&receiver);
+}
