@@ -219,7 +219,7 @@ bool card_port_take(struct card *c)
 		f->length = frames[i].length + NET;
 		take(c, taken[i]);
 	}
-	c->is_port_ready = count == CARD_BATCH && !c->is_starved;
+	c->is_port_ready = count > 0 && !c->is_starved; /* more may wait in the port */
 	return count > 0;
 }
 

@@ -65,11 +65,11 @@ def carries(folder, wire):
         expect("both say how it ended: " + said, said.count("the card has ended") == 2)
 
 
-def test_push_01_push_s2_card_carries_over_roce(folder):
+def test_push_01_push_02_push_08_card_carries_over_roce(folder):
     carries(folder, "roce")
 
 
-def test_push_01_push_s2_card_carries_over_iwarp(folder):
+def test_push_01_push_02_push_08_card_carries_over_iwarp(folder):
     carries(folder, "iwarp")
 
 
