@@ -3,6 +3,8 @@
 
 #include <isa-l/crc.h>
 
+#include "base/vector.h"
+
 uint32_t crc32c_add(uint32_t crc, const void *bytes, size_t length)
 {
 	enum { PIECE_MAX = 1 << 30 }; /* the library counts in int */
@@ -16,12 +18,15 @@ uint32_t crc32c_add(uint32_t crc, const void *bytes, size_t length)
 		at += n;
 		length -= (size_t)n;
 	}
+	vector_end();
 	return crc;
 }
 
 uint32_t crc32_add(uint32_t crc, const void *bytes, size_t length)
 {
-	return ~crc32_gzip_refl(~crc, bytes, length);
+	crc = ~crc32_gzip_refl(~crc, bytes, length);
+	vector_end();
+	return crc;
 }
 
 /* Polynomials over bits modulo that of the CRC; the highest bit is the coefficient of x^0. */

@@ -104,6 +104,7 @@ CORE_SYMBOLS = set(
     "nettle_sha256_init nettle_sha256_update nettle_sha256_digest "
     "nettle_sha3_256_init nettle_sha3_256_update nettle_sha3_256_digest "
     "crypto_sign_ed25519_verify_detached sodium_memcmp sodium_memzero "
+    "__cpu_model "   # the compiler's, of what the processor can, in base/vector_x86_64.c only
     "check_failed "  # the driver's: what CHECK does when it fails
     "__stack_chk_fail __stack_chk_guard _GLOBAL_OFFSET_TABLE_".split())
 CORE_SYMBOL_PREFIXES = ("__aarch64_",)  # atomics by gcc's own library
