@@ -82,6 +82,22 @@ def run_with_port(folder, how, *words, **wishes):
     return done
 
 
+def go_to_own_network():
+    """
+    The script begins again in a network namespace of its own: no other process has an adapter or a port there. False:
+    none can be had.
+    """
+    mark = "SCRIPT_HAS_OWN_NETWORK"
+    if mark not in os.environ:
+        if not shutil.which("unshare") or not shutil.which("ip") or \
+                subprocess.run(["unshare", "-rn", "true"], stderr=subprocess.DEVNULL).returncode:
+            return False
+        os.environ[mark] = "1"
+        os.execvp("unshare", ["unshare", "-rn", sys.executable, *sys.argv])
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    return True
+
+
 def main(tests):
     """Runs every test_... of a script's globals, each with a folder of its own."""
     failed = 0

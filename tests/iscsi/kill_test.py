@@ -20,7 +20,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
-from script import expect, expect_equal, main, need, run  # noqa: E402
+from script import expect, expect_equal, go_to_own_network, main, need, run  # noqa: E402
 from target import PATIENCE_S, Target  # noqa: E402
 from tgt import free_port  # noqa: E402
 
@@ -120,7 +120,7 @@ class Qemu:
     can_go_on = False
 
     def __init__(self, url, rng, model):
-        self.rng, self.model = rng, model
+        self.rng, self.model, self.trouble = rng, model, ""
         self.process = subprocess.Popen(["qemu-io", "-f", "raw", "-t", "writeback", url],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
@@ -138,7 +138,8 @@ class Qemu:
             if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
                 return False
             piece = os.read(self.process.stdout.fileno(), 65536)
-            if not piece or b"rror" in piece or b"failed" in piece:
+            if not piece or b"rror" in piece or b"ailed" in piece:
+                self.trouble = piece.decode(errors="replace")
                 return False
             said += piece
         return True
@@ -244,6 +245,18 @@ def holds(pid):
     return len(os.listdir(folder + "fd")), files, resident
 
 
+def kinds(pid):
+    """Of its descriptors, how many of each."""
+    folder, found = "/proc/%d/fd/" % pid, {}
+    for number in os.listdir(folder):
+        try:
+            kind = os.readlink(folder + number).split("[")[0].split(" ")[0]
+        except FileNotFoundError:
+            continue
+        found[kind] = found.get(kind, 0) + 1
+    return ", ".join("%d of %s" % (count, kind) for kind, count in sorted(found.items()))
+
+
 class Rests:
     """What a process held each time that it was looked at. It must not become more."""
 
@@ -262,7 +275,8 @@ class Rests:
             if not more or len(self.seen) < RESTS:
                 self.seen.append(now)
                 return
-            expect("%s: %d, then %d after %d looks" % (*more[0], len(self.seen)), time.monotonic() < until)
+            expect("%s: %d, then %d after %d looks; open: %s" % (*more[0], len(self.seen), kinds(pid)),
+                   time.monotonic() < until)
             time.sleep(0.02)
 
 
@@ -333,7 +347,8 @@ def kill_many(folder, victims):
                 rest(target)
                 rests.look(target.process.pid)
             except AssertionError as why:
-                raise AssertionError("seed %d, kill %d (%s, %s): %s" % (SEED, number, victim, who, why)) from why
+                raise AssertionError("seed %d, kill %d (%s, %s): %s %s" % (
+                    SEED, number, victim, who, why, getattr(client, "trouble", ""))) from why
     print("# seed %d: %d kills, %d writes made durable" % (SEED, PART, model.made_durable))
     expect("some writes were made durable", model.made_durable > PART)
 
@@ -371,4 +386,6 @@ def test_iscsi_kill_9_of_the_target_leaves_nothing_in_its_client(folder):
         expect("some writes were made durable", model.made_durable > PART // 3)
 
 
+# Elsewhere other programs of this host connect to the RoCE of the target: descriptors of theirs come and go.
+go_to_own_network()
 main(globals())

@@ -8,21 +8,20 @@ command. All of it runs in a network namespace of its own, where no other proces
 import collections
 import os
 import re
-import shutil
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import time
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../dropin"))
 import seeing_test as seeing  # noqa: E402
 import tshark  # noqa: E402
+from script import go_to_own_network  # noqa: E402
 
 TESTS = {}
-HERE = "WEFT_SEEING_ROCE"  # set: this is the namespace
 
 # What the sample says: RC's opcodes but RD's and XRC's, a datagram.
 ACKNOWLEDGE, UD_SEND_ONLY = 17, 100
@@ -456,14 +455,9 @@ def test_faults_roce_a_connection_is_cut_off(place):
 
 
 def main(sample, weft, *names):
-    if not os.environ.get(HERE):
-        if not shutil.which("unshare") or not shutil.which("ip") or \
-                subprocess.run(["unshare", "-rn", "true"], stderr=subprocess.DEVNULL).returncode:
-            print("skip seeing_roce: no network namespace of its own can be had")
-            return 77
-        os.environ[HERE] = "1"
-        os.execvp("unshare", ["unshare", "-rn", sys.executable, *sys.argv])
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    if not go_to_own_network():
+        print("skip seeing_roce: no network namespace of its own can be had")
+        return 77
     return seeing.run(TESTS, sample, weft, *names)
 
 
