@@ -35,11 +35,6 @@ enum weft_reason reservations_init(struct reservations *p, uint32_t rows_max)
 	return p->rows ? WEFT_OK : WEFT_R_NO_MEMORY;
 }
 
-static bool is_same_port(const struct transport_id *a, const struct transport_id *b)
-{
-	return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
-}
-
 uint32_t registration_of(const struct scsi_unit *u, uint32_t nexus)
 {
 	const struct transport_id *who = &u->target->nexuses[nexus].id;
@@ -47,7 +42,7 @@ uint32_t registration_of(const struct scsi_unit *u, uint32_t nexus)
 	for (uint32_t i = 0; i < u->reservations.rows_max; i++) {
 		const struct registration *row = &u->reservations.rows[i];
 
-		if (row->key != 0 && is_same_port(&row->who, who))
+		if (row->key != 0 && transport_id_is_same(&row->who, who))
 			return i;
 	}
 	return NO_HOLDER;
@@ -86,19 +81,18 @@ enum scsi_reason reservation_check(const struct scsi_unit *u, const struct scsi_
 
 /* ---- Registrations -------------------------------------------------------------------------- */
 
-/* Tells every nexus of the registration but the one that caused it. */
+/* Tells every nexus of the registration but the one that caused it, also one that may come back. */
 static void tell_row(struct scsi_unit *u, uint32_t row, enum scsi_reason reason, uint32_t nexus)
 {
 	for (uint32_t i = 0; i < u->target->nexuses_max; i++)
-		if (i != nexus && u->target->nexuses[i].is_used && registration_of(u, i) == row)
+		if (i != nexus && registration_of(u, i) == row)
 			u->attentions[i] |= UA_BIT(reason);
 }
 
 static void tell_registered(struct scsi_unit *u, enum scsi_reason reason, uint32_t nexus)
 {
 	for (uint32_t i = 0; i < u->target->nexuses_max; i++)
-		if (i != nexus && u->target->nexuses[i].is_used &&
-		    registration_of(u, i) != NO_HOLDER)
+		if (i != nexus && registration_of(u, i) != NO_HOLDER)
 			u->attentions[i] |= UA_BIT(reason);
 }
 

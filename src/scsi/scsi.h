@@ -76,6 +76,7 @@ enum scsi_reason {
 	/* Unit attentions, in the order in which they are reported. */
 	SCSI_R_UA_POWER_ON,
 	SCSI_R_UA_RESET,
+	SCSI_R_UA_NEXUS_LOST,
 	SCSI_R_UA_COMMANDS_CLEARED,
 	SCSI_R_UA_RESERVATIONS_PREEMPTED,
 	SCSI_R_UA_RESERVATIONS_RELEASED,
@@ -167,7 +168,8 @@ enum weft_reason scsi_unit_add(struct scsi_target *target, const struct scsi_uni
 struct scsi_nexus_config {
 	/*
 	 * SPC-4 section 7.6.4. A nexus with the same TransportID as an earlier one continues it:
-	 * its registrations are those of the earlier one.
+	 * its registrations are those of the earlier one, and unit attentions tell it of its loss
+	 * and of what happened since. (One that went long ago may be new again: power on.)
 	 */
 	const uint8_t *transport_id;
 	uint16_t transport_id_length;

@@ -74,6 +74,7 @@ static const struct sense_row rows[SCSI_REASON_COUNT] = {
 	[SCSI_R_UA_POWER_ON] = CHECK_ROW(UNIT_ATTENTION, 0x2900,
 					 "power on, reset, or bus device reset occurred"),
 	[SCSI_R_UA_RESET] = CHECK_ROW(UNIT_ATTENTION, 0x2903, "bus device reset function occurred"),
+	[SCSI_R_UA_NEXUS_LOST] = CHECK_ROW(UNIT_ATTENTION, 0x2907, "I_T nexus loss occurred"),
 	[SCSI_R_UA_COMMANDS_CLEARED] = CHECK_ROW(UNIT_ATTENTION, 0x2f00,
 						 "commands cleared by another initiator"),
 	[SCSI_R_UA_RESERVATIONS_PREEMPTED] = CHECK_ROW(UNIT_ATTENTION, 0x2a03,

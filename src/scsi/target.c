@@ -148,26 +148,70 @@ enum weft_reason scsi_unit_add(struct scsi_target *target, const struct scsi_uni
 
 /* ---- Nexuses -------------------------------------------------------------------------------- */
 
+/* The nexus of this TransportID that has gone; NO_NEXUS: none is remembered. */
+static uint32_t nexus_find_gone(const struct scsi_target *target, const struct transport_id *id)
+{
+	for (uint32_t i = 0; i < target->nexuses_max; i++)
+		if (!target->nexuses[i].is_used && transport_id_is_same(&target->nexuses[i].id, id))
+			return i;
+	return NO_NEXUS;
+}
+
+/* One that was never used, or else the one that went first, which is forgotten. */
+static uint32_t nexus_find_free(const struct scsi_target *target)
+{
+	uint32_t best = NO_NEXUS;
+
+	for (uint32_t i = 0; i < target->nexuses_max; i++) {
+		const struct scsi_nexus *n = &target->nexuses[i];
+
+		/* Tasks of an earlier nexus may still be at a device under its number. */
+		if (n->is_used || n->task_count > 0)
+			continue;
+		if (best == NO_NEXUS || n->gone < target->nexuses[best].gone)
+			best = i;
+	}
+	return best;
+}
+
+/*
+ * SAM-5 section 6.3.4: an initiator that comes back is told that its nexus was lost, and what
+ * happened while it was away; power on only if its nexus was not told, or has been forgotten.
+ */
+static void attentions_begin(struct scsi_target *target, uint32_t nexus, uint32_t gone)
+{
+	for (uint32_t i = 0; i < target->unit_count; i++) {
+		uint16_t *attentions = target->units[i].attentions;
+		uint16_t now = UA_BIT(SCSI_R_UA_POWER_ON);
+
+		if (gone != NO_NEXUS)
+			now = attentions[gone];
+		if (!(now & UA_BIT(SCSI_R_UA_POWER_ON)))
+			now |= UA_BIT(SCSI_R_UA_NEXUS_LOST);
+		attentions[nexus] = now;
+	}
+}
+
 enum weft_reason scsi_nexus_add(struct scsi_target *target, const struct scsi_nexus_config *c,
 				uint32_t *out)
 {
-	uint32_t i = 0;
+	struct transport_id id = { .length = c->transport_id_length };
+	uint32_t gone, i;
 
 	/* SPC-4 section 7.6.4: a multiple of four bytes. */
 	if (c->transport_id_length == 0 || c->transport_id_length > SCSI_TRANSPORT_ID_MAX ||
 	    c->transport_id_length % 4 != 0)
 		return WEFT_R_BAD_ARGUMENT;
-	/* Tasks of an earlier nexus may still be at a device under its number. */
-	while (i < target->nexuses_max &&
-	       (target->nexuses[i].is_used || target->nexuses[i].task_count > 0))
-		i++;
-	if (i == target->nexuses_max)
+	memcpy(id.bytes, c->transport_id, id.length);
+	i = gone = nexus_find_gone(target, &id);
+	if (i == NO_NEXUS || target->nexuses[i].task_count > 0)
+		i = nexus_find_free(target);
+	if (i == NO_NEXUS)
 		return WEFT_R_LIMIT;
-	target->nexuses[i] = (struct scsi_nexus){ .is_used = true };
-	target->nexuses[i].id.length = c->transport_id_length;
-	memcpy(target->nexuses[i].id.bytes, c->transport_id, c->transport_id_length);
-	for (uint32_t n = 0; n < target->unit_count; n++)
-		target->units[n].attentions[i] = UA_BIT(SCSI_R_UA_POWER_ON);
+	attentions_begin(target, i, gone);
+	if (gone != NO_NEXUS)
+		target->nexuses[gone].id.length = 0;
+	target->nexuses[i] = (struct scsi_nexus){ .is_used = true, .id = id };
 	*out = i;
 	return WEFT_OK;
 }
@@ -178,12 +222,13 @@ void scsi_nexus_remove(struct scsi_target *target, uint32_t nexus)
 	for (uint32_t i = 0; i < target->unit_count; i++)
 		unit_abort(&target->units[i], nexus, NULL);
 	target->nexuses[nexus].is_used = false;
+	target->nexuses[nexus].gone = ++target->gone_count;
 }
 
 void attention_set_others(struct scsi_unit *u, enum scsi_reason reason, uint32_t nexus)
 {
 	for (uint32_t i = 0; i < u->target->nexuses_max; i++)
-		if (u->target->nexuses[i].is_used && i != nexus)
+		if (i != nexus)
 			u->attentions[i] |= UA_BIT(reason);
 }
 

@@ -30,6 +30,11 @@ struct transport_id {
 	uint8_t bytes[SCSI_TRANSPORT_ID_MAX];
 };
 
+static inline bool transport_id_is_same(const struct transport_id *a, const struct transport_id *b)
+{
+	return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
+}
+
 struct registration {
 	uint64_t key; /* 0: not in use */
 	struct transport_id who;
@@ -66,10 +71,12 @@ struct mode_parameters {
 
 /* ---- Units and targets ---------------------------------------------------------------------- */
 
+/* One that has gone is remembered, until its number is needed for another. */
 struct scsi_nexus {
 	bool is_used;
 	uint32_t task_count;
-	struct transport_id id;
+	uint64_t gone;		/* the count of those that had gone then; 0: never */
+	struct transport_id id; /* of no bytes: none is remembered */
 };
 
 struct scsi_unit {
@@ -87,7 +94,7 @@ struct scsi_unit {
 	bool is_stopped;
 	struct mode_parameters mode;
 	struct reservations reservations;
-	uint16_t *attentions; /* of each nexus */
+	uint16_t *attentions; /* of each nexus, also of those that are remembered */
 
 	struct list tasks; /* in progress, in the order they came */
 	uint32_t waiting_count, barrier_count;
@@ -100,6 +107,7 @@ struct scsi_target {
 	uint32_t units_max, unit_count, nexuses_max, registrations_max;
 	struct scsi_unit *units;
 	struct scsi_nexus *nexuses;
+	uint64_t gone_count;
 	struct scsi_unit absent; /* stands for every unit that is not there */
 	struct list done;
 	uint8_t *reply; /* parameter data of the command at hand */

@@ -4,10 +4,12 @@
 
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`.
 """
+import contextlib
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -60,6 +62,77 @@ def test_iscsi_session_goes_on_when_the_target_is_killed(folder):
         expect_equal("status; it says " + errors, sample.returncode, 0)
         expect("it ends well: " + line, line.startswith("good, "))
         expect("there were reconnects: " + line, int(line.split()[1]) >= 7)
+
+
+class Cutter:
+    """A way to a port whose connections it resets."""
+
+    def __init__(self, port):
+        self.to, self.ends, self.lock = port, [], threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near = self.listener.accept()[0]
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self.to))
+            for end in near, far:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self.lock:
+                self.ends += [near, far]
+            for ends in (near, far), (far, near):
+                threading.Thread(target=self.pass_on, args=ends, daemon=True).start()
+
+    def pass_on(self, source, sink):
+        try:
+            while True:
+                piece = source.recv(1 << 16)
+                if not piece:
+                    break
+                sink.sendall(piece)
+        except OSError:
+            pass
+        for end in source, sink:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        with self.lock:
+            ends, self.ends = self.ends, []
+        for end in ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.cut()
+
+
+def test_iscsi_session_that_lost_its_connection_lost_no_writes(folder):
+    """The target has not begun anew: what it acknowledged is in its cache."""
+    blocks = 64 * 16
+    with Target(folder, "volatile:room=4M(file:%s)" % disk(folder, 8)) as target, Cutter(target.port) as cutter:
+        url = target.url().replace(":%d/" % target.port, ":%d/" % cutter.port)
+        sample = subprocess.Popen([SAMPLE, url, str(blocks)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True)
+        for line in sample.stdout:
+            if not line.startswith("flushed"):
+                break
+            if int(line.split()[1]) % (blocks // 16) == 0:
+                cutter.cut()
+        errors = sample.communicate(timeout=PATIENCE_S)[1]
+        expect_equal("status; it says " + errors, sample.returncode, 0)
+        said = line.split()
+        expect("there were reconnects: " + line, int(said[1]) >= 15)
+        expect("no write was lost: " + line, said[3:5] == ["0", "flushes"])
 
 
 class Tgtd:

@@ -82,23 +82,85 @@ TEST(test_sbc_stopped_unit_is_not_ready)
 	bed_destroy(b);
 }
 
+/* The nexus goes while the device has its read. */
+static void leave_with_a_task(struct bed *b, uint32_t nexus)
+{
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_POWER_ON);
+	b->in = (struct span){ b->data, 512 };
+	b->task.in = (struct scsi_data){ &b->in, 1, 512 };
+	b->task.nexus = nexus;
+	bed_cdb(&b->task, "28 00 00 00 00 00 00 00 01 00");
+	scsi_submit(b->target, &b->task, 0);
+	scsi_nexus_remove(b->target, nexus);
+}
+
 TEST(test_nexus_that_goes_takes_its_tasks_with_it)
+{
+	struct bed *b = bed_create(&(struct bed_config){ .delay_ns = 1000 });
+	uint8_t id[24] = { 0x45, 0, 0, 20, 7 };
+	const struct scsi_nexus_config last = { id, sizeof(id) };
+	uint32_t gone = join(b, 9), other;
+
+	leave_with_a_task(b, gone);
+	/* Its number is not given away while the device has its task. */
+	EXPECT(join(b, 8) != gone);
+	EXPECT_EQ(scsi_nexus_add(b->target, &last, &other), WEFT_R_LIMIT);
+	bed_finish(b, &b->task);
+	EXPECT(b->task.is_aborted);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_POWER_ON);
+	EXPECT_EQ(join(b, 9), gone);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_NEXUS_LOST);
+	bed_destroy(b);
+}
+
+/* It has another number then. */
+TEST(test_sam_nexus_that_comes_back_before_its_tasks_is_told_of_its_loss)
 {
 	struct bed *b = bed_create(&(struct bed_config){ .delay_ns = 1000 });
 	uint32_t gone = join(b, 9);
 
-	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_POWER_ON);
-	b->in = (struct span){ b->data, 512 };
-	b->task.in = (struct scsi_data){ &b->in, 1, 512 };
-	b->task.nexus = gone;
-	bed_cdb(&b->task, "28 00 00 00 00 00 00 00 01 00");
-	scsi_submit(b->target, &b->task, 0);
-	scsi_nexus_remove(b->target, gone);
-	/* Its number is not given away while the device has its task. */
-	EXPECT(join(b, 8) != gone);
+	leave_with_a_task(b, gone);
+	EXPECT(join(b, 9) != gone);
 	bed_finish(b, &b->task);
-	EXPECT(b->task.is_aborted);
-	EXPECT_EQ(join(b, 7), gone);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_NEXUS_LOST);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_GOOD);
+	bed_destroy(b);
+}
+
+TEST(test_sam_nexus_that_comes_back_is_told_what_happened_meanwhile)
+{
+	struct bed *b = bed_create(&(struct bed_config){ 0 });
+
+	(void)join(b, 9);
+	scsi_nexus_remove(b->target, b->nexus[2]);
+	/* It was not told of power on. */
+	(void)join(b, 9);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_POWER_ON);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_GOOD);
+	scsi_nexus_remove(b->target, b->nexus[2]);
+	EXPECT(scsi_unit_reset(b->target, 0));
+	(void)join(b, 9);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_RESET);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_NEXUS_LOST);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_GOOD);
+	bed_destroy(b);
+}
+
+/* One that was forgotten may have missed anything. */
+TEST(test_sam_nexus_that_went_first_is_forgotten_first)
+{
+	struct bed *b = bed_create(&(struct bed_config){ 0 });
+
+	for (uint8_t id = 1; id <= 3; id++) {
+		(void)join(b, id);
+		EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_POWER_ON);
+		scsi_nexus_remove(b->target, b->nexus[2]);
+	}
+	(void)join(b, 2);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_NEXUS_LOST);
+	scsi_nexus_remove(b->target, b->nexus[2]);
+	(void)join(b, 1);
+	EXPECT_SENSE(bed_in(b, 2, ready, 0), S_UA_POWER_ON);
 	bed_destroy(b);
 }
 

@@ -366,7 +366,8 @@ TEST(test_spc_registration_outlives_the_nexus)
 	EXPECT_SENSE(bed_in(b, 1, "28 00 00 00 00 00 00 00 01 00", 512), S_CONFLICT);
 	snprintf((char *)id + 4, sizeof(id) - 4, "iqn.2026-11.x:%u,i,0x%012u", 0, 0);
 	EXPECT_EQ(scsi_nexus_add(b->target, &again, &b->nexus[0]), WEFT_OK);
-	EXPECT_SENSE(bed_in(b, 0, ready, 0), S_UA_POWER_ON);
+	EXPECT_SENSE(bed_in(b, 0, ready, 0), S_UA_RESET);
+	EXPECT_SENSE(bed_in(b, 0, ready, 0), S_UA_NEXUS_LOST);
 	EXPECT_SENSE(bed_in(b, 0, "28 00 00 00 00 00 00 00 01 00", 512), S_GOOD);
 	bed_destroy(b);
 }

@@ -125,8 +125,8 @@ TEST(test_rfc7143_6_3_5_a_login_of_the_same_port_ends_the_old_session)
 	rig_wait(&r, 999);
 	EXPECT_EQ(client_has(again), false);
 	rig_wait(&r, 1);
-	(void)client_status(again, &p, SCSI_CHECK_CONDITION); /* it is a new nexus */
-	EXPECT_EQ(client_sense(), 0x062900);
+	(void)client_status(again, &p, SCSI_CHECK_CONDITION); /* its nexus was lost */
+	EXPECT_EQ(client_sense(), 0x062907);
 	EXPECT(other->c != NULL);
 	rig_stop(&r);
 }
