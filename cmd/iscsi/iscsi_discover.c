@@ -252,6 +252,8 @@ static int list_units(struct iscsi_user *u, const char *url)
 
 	if (!list)
 		return iscsi_user_fail("REPORT LUNS", WEFT_R_NO_MEMORY, "");
+	/* Its LUNs need not be that of the URL. */
+	u->options.skips_unit = true;
 	session = iscsi_user_open(u, url);
 	if (!session) {
 		free(list);

@@ -62,7 +62,12 @@ struct weft_iscsi_options {
 	 * or none (an empty text). Room for WEFT_ISCSI_WHY_MAX bytes, or NULL.
 	 */
 	char *why;
-	uint64_t reserved[8]; /* zero */
+	/*
+	 * The unit of the URL is not asked what it is, and need not be there: reads and writes are
+	 * refused (WEFT_R_ISCSI_UNSUPPORTED), CDBs of the program's own go to any LUN.
+	 */
+	bool skips_unit;
+	uint64_t reserved[7]; /* zero */
 };
 
 #define WEFT_ISCSI_NO_RETRY UINT64_MAX

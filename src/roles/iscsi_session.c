@@ -409,7 +409,7 @@ enum weft_reason session_open(const char *url, const struct weft_iscsi_options *
 	if (r == WEFT_OK)
 		r = log_in(s);
 	if (r == WEFT_OK && !is_discovery)
-		r = session_unit_ask(s);
+		r = session_unit_open(s, o->skips_unit);
 	pthread_mutex_unlock(&s->lock);
 	if (r == WEFT_OK) {
 		*out = s;

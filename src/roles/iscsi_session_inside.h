@@ -262,7 +262,8 @@ enum weft_reason session_do(struct weft_iscsi_session *s, const struct weft_iscs
 
 /* ---- iscsi_session_unit.c ------------------------------------------------------------------- */
 
-enum weft_reason session_unit_ask(struct weft_iscsi_session *s);
+/* Asks the unit what it is, unless that is skipped. */
+enum weft_reason session_unit_open(struct weft_iscsi_session *s, bool is_skipped);
 
 /* ---- iscsi_account.c ------------------------------------------------------------------------ */
 

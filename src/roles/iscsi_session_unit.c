@@ -212,7 +212,7 @@ static bool has_blocks(uint8_t type)
 	       type == TYPE_OPTICAL || type == TYPE_ZONED;
 }
 
-enum weft_reason session_unit_ask(struct weft_iscsi_session *s)
+enum weft_reason session_unit_open(struct weft_iscsi_session *s, bool is_skipped)
 {
 	struct question q = { 0 };
 	struct weft_iscsi_info *u = &s->unit;
@@ -220,6 +220,8 @@ enum weft_reason session_unit_ask(struct weft_iscsi_session *s)
 
 	u->lun = s->url.lun;
 	u->transfer_bytes_max = s->port->bytes_max;
+	if (is_skipped)
+		return WEFT_OK;
 	r = ask_identity(s, &q);
 	if (r != WEFT_OK || !has_blocks(u->device_type))
 		return r;

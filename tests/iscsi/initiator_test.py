@@ -158,6 +158,15 @@ def test_iscsi_discover_lists_targets_and_units(folder):
             expect("%s in %s" % (word, words), word in words)
 
 
+def test_iscsi_discover_needs_no_unit_at_the_lun(folder):
+    """The LUN of the URL need not be there, nor LUN 0, nor be ready."""
+    with Target(folder, target="\nlun 3 mem:2M\nlun 200 mem:1M") as target:
+        for url in target.url(), target.url(lun=7), target.url(lun=3):
+            units = lines_of(good("discover", url, "--json"))
+            expect_equal("units of " + url, [(x["lun"], x["size"]) for x in units], [(3, 2 * MIB), (200, MIB)])
+        refused("has no logical unit 0", "info", target.url())
+
+
 def test_iscsi_discover_of_tgtd(folder):
     with Tgt(folder, SIZE) as tgt:
         said = lines_of(good("discover", tgt.portal(), "--json"))

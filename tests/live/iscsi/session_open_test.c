@@ -70,6 +70,33 @@ TEST(test_iscsi_session_names_what_the_target_lacks)
 	unit_close(&u);
 }
 
+TEST(test_iscsi_session_that_skips_its_unit_takes_commands_alone)
+{
+	const struct weft_iscsi_options skips = { .skips_unit = true };
+	struct unit u = { 0 };
+
+	unit_open(&u, NULL);
+	for (int way = 0; way < WAYS; way++) {
+		struct weft_iscsi_session *s = must_open(unit_url(&u, (enum session_way)way, "7"),
+							 &skips);
+		uint8_t answer[36] = { 0 };
+		const struct weft_sge sge = { (uintptr_t)answer, sizeof(answer), 0 };
+		struct weft_iscsi_request inquiry = { .operation = WEFT_ISCSI_COMMAND,
+						      .cdb = { 0x12, 0, 0, 0, sizeof(answer) },
+						      .length = sizeof(answer),
+						      .sges = &sge,
+						      .sge_count = 1,
+						      .has_lun = true };
+
+		EXPECT_EQ(move(s, WEFT_ISCSI_READ, 0, answer, sizeof(answer)),
+			  WEFT_R_ISCSI_UNSUPPORTED);
+		EXPECT_EQ(weft_iscsi_request_do(s, &inquiry, NULL), WEFT_OK);
+		EXPECT(memcmp(answer + 8, "weft    ", 8) == 0);
+		weft_iscsi_session_close(s);
+	}
+	unit_close(&u);
+}
+
 TEST(test_iscsi_session_wants_the_right_password)
 {
 	const char *more = "0?target_user=bob&target_password=closesesame-6789";
