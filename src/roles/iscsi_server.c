@@ -491,13 +491,16 @@ void iscsi_server_run(struct iscsi_server *s)
 {
 	uint64_t busy_ns = 0, at;
 
-	while (!s->is_ending || !iscsi_node_is_idle(s->node)) {
+	for (;;) {
 		if (turn(s))
 			busy_ns = s->now_ns;
 		if (atomic_load(&s->is_stopping) && !s->is_ending) {
 			end_begin(s);
 			continue;
 		}
+		/* No event tells of it. */
+		if (s->is_ending && iscsi_node_is_idle(s->node))
+			break;
 		at = due(s);
 		if (rio_spin_may(&s->spin, busy_ns, s->now_ns)) {
 			if (busy_ns != s->now_ns)

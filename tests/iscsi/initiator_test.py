@@ -176,6 +176,20 @@ def test_iscsi_discover_of_tgtd(folder):
         expect_equal("the disk", (units[1]["device_type"], units[1]["size"]), (0, SIZE))
 
 
+def test_iscsi_target_ends_in_time_though_an_initiator_does_not_look(folder):
+    """It is told to log out, and waits for a reader of what it has read instead."""
+    for wire in "RoCE", "iWARP":
+        with Target(folder, "mem:8M", lines=ISER + "end-timeout 1s\n") as target, \
+                subprocess.Popen([WEFT, "iscsi", "read", "--retry", "0s", target.iser_url(wire)],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as client:
+            expect("it reads", client.stdout.read(1))
+            begin_s = time.monotonic()
+            target.end()
+            expect("the end takes %.1f s" % (time.monotonic() - begin_s), time.monotonic() - begin_s < 9)
+            client.stdout.close()
+            client.wait(PATIENCE_S)
+
+
 def test_iscsi_discover_by_iser(folder):
     with Target(folder, "mem:1M", lines=ISER) as target:
         for wire in "RoCE", "iWARP":
