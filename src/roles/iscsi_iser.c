@@ -316,7 +316,7 @@ static void take_event(struct iser_portals *p, const struct weft_event *event)
 		struct iser_end *end = CONTAINER_OF(object, struct iser_end, rdma.object);
 
 		if (rdma_end_event(&end->rdma, event) && end->rdma.state == RDMA_DOWN)
-			iscsi_connection_eof(end->core, p->server->now_ns);
+			iscsi_iser_lost(end->core, end->rdma.reason, p->server->now_ns);
 	}
 }
 

@@ -360,6 +360,17 @@ void iscsi_iser_done(struct iscsi_connection *c, uint64_t id, enum weft_reason r
 	target_node_settle(c->node);
 }
 
+void iscsi_iser_lost(struct iscsi_connection *c, enum weft_reason reason, uint64_t now_ns)
+{
+	if (reason == WEFT_OK || reason == WEFT_R_PEER_GONE) {
+		iscsi_connection_eof(c, now_ns);
+		return;
+	}
+	c->node->now_ns = now_ns;
+	target_conn_end(c, reason);
+	target_node_settle(c->node);
+}
+
 /* ---- The table ------------------------------------------------------------------------------ */
 
 static bool iser_can_send(const struct iscsi_connection *c, uint32_t data_bytes)

@@ -60,3 +60,9 @@ bool iscsi_iser_next(struct iscsi_connection *c, const struct iser_room *room,
 /* It ended; WEFT_OK: well. Otherwise the connection ends. */
 void iscsi_iser_done(struct iscsi_connection *c, uint64_t id, enum weft_reason reason,
 		     uint64_t now_ns);
+
+/*
+ * The queue pair is down: for this reason, or, with WEFT_OK and WEFT_R_PEER_GONE, because the other
+ * end has gone, as iscsi_connection_eof().
+ */
+void iscsi_iser_lost(struct iscsi_connection *c, enum weft_reason reason, uint64_t now_ns);

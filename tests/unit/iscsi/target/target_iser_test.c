@@ -437,6 +437,19 @@ TEST(test_iser_an_stag_that_is_refused_ends_the_session_and_frees_its_tasks)
 	expect_end(e, WEFT_R_PEER_RIGHTS);
 }
 
+TEST(test_iser_a_queue_pair_that_fails_ends_the_session_for_its_reason)
+{
+	struct end *e = start();
+
+	iscsi_iser_lost(e->c, WEFT_R_RECEIVE_TOO_SHORT, r.now_ns);
+	run();
+	expect_end(e, WEFT_R_RECEIVE_TOO_SHORT);
+	e = start();
+	iscsi_iser_lost(e->c, WEFT_R_PEER_GONE, r.now_ns);
+	run();
+	expect_end(e, WEFT_R_STREAM_LOST);
+}
+
 TEST(test_iser_reads_wait_until_the_peer_allows_one_more)
 {
 	struct end *e = start();
