@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "sim/iwarp/tcp_link.h"
+#include "sim/world/tcp_link.h"
 
 enum {
 	WIRES_MAX = 4096,

@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "sim/iwarp/tcp_link.h"
+#include "sim/world/tcp_link.h"
 #include "verbs/verbs.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "sim/iwarp/tcp_link.h"
+#include "sim/world/tcp_link.h"
 
 #include "base/check.h"
 #include "sim/world/sim_trace.h"
