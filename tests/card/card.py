@@ -5,6 +5,7 @@
 
 Every line is a veth pair; the LAN is a bridge of the unit's namespace only where there is more than a server.
 """
+import hashlib
 import json
 import os
 import re
@@ -67,6 +68,46 @@ class Namespace:
         self.holder.stdout.close()
 
 
+def ended(process):
+    """Ends a program that runs until it is told to."""
+    process.terminate()
+    process.wait(timeout=PATIENCE_S)
+
+
+def made_file(folder, mib):
+    """A file that compresses badly: its path, and its digest."""
+    path = os.path.join(folder, "page")
+    digest = hashlib.sha256()
+    with open(path, "wb") as f:
+        for _ in range(mib):
+            piece = os.urandom(1 << 20)
+            digest.update(piece)
+            f.write(piece)
+    return path, digest.hexdigest()
+
+
+class HttpServer:
+    """On the LAN; it serves the folder of a file."""
+
+    def __init__(self, card, path):
+        need("ss")
+        self.log = open(path + ".log", "w", encoding="utf-8")
+        self.process = card.server.start(sys.executable, "-u", "-m", "http.server", "--bind", SERVER, "8080",
+                                         "--directory", os.path.dirname(path), stdout=self.log, stderr=self.log)
+        wait_until("the server listens", lambda: ":8080" in card.server.must("ss", "-ltn"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        ended(self.process)
+        self.log.close()
+
+    def said(self):
+        with open(self.log.name, encoding="utf-8") as f:
+            return f.read()
+
+
 def key_make(folder, name):
     done = run(WEFT, "key", "new", os.path.join(folder, name + ".key"))
     expect_equal("weft key: " + done.stderr, done.returncode, 0)
@@ -127,10 +168,11 @@ class End:
 
 
 class Card:
-    """A server, a unit and hosts. lines: more of all files; unit_lines, host_lines: of one kind."""
+    """A server, a unit and hosts. port: of hosts; lines: more of all files; unit_lines, host_lines: of one kind."""
 
-    def __init__(self, folder, wire="roce", hosts=1, lines="", unit_lines="", host_lines="", macs=()):
+    def __init__(self, folder, wire="roce", hosts=1, port="tap:card0", lines="", unit_lines="", host_lines="", macs=()):
         need("unshare", "nsenter", "ip", "ping")
+        self.port = port
         self.folder, self.wire, self.lines = folder, wire, lines
         self.unit_lines, self.host_lines, self.macs = unit_lines, host_lines, list(macs) + [""] * hosts
         self.spaces, self.ends = [], []
@@ -188,7 +230,7 @@ class Card:
         self.unit = End(self.unit_space, "unit", self.write("unit.conf", unit))
         self.hosts = []
         for i, space in enumerate(self.host_spaces):
-            text = "role card-host\nself 3.%d\nkey host%d.key\ncard tap:card0\n" % (i + 1, i)
+            text = "role card-host\nself 3.%d\nkey host%d.key\ncard %s\n" % (i + 1, i, self.port)
             text += "unit u 2.1 %s 198.51.100.%d:7480\n" % (unit_key, 2 * i) + common + self.host_lines + "\n"
             self.hosts.append(End(space, "host", self.write("host%d.conf" % i, text)))
         self.ends = [self.unit, *self.hosts]
@@ -199,7 +241,8 @@ class Card:
         for i, host in enumerate(self.hosts):
             host.start()
             host.await_line(" is connected")
-            self.address(i)
+            if self.port == "tap:card0":
+                self.address(i)
         return self
 
     def address(self, i=0):

@@ -11,16 +11,8 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
-from card import SERVER, SERVER6, WEFT, Card, key_make, wait_until  # noqa: E402
+from card import SERVER, SERVER6, WEFT, Card, HttpServer, key_make, made_file, wait_until  # noqa: E402
 from script import PATIENCE_S, expect, expect_equal, main, need  # noqa: E402
-
-
-def serve_file(card, path):
-    """An HTTP server on the LAN, which serves its folder."""
-    server = card.server.start(sys.executable, "-m", "http.server", "--bind", SERVER, "8080", "--directory",
-                               os.path.dirname(path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until("the server listens", lambda: ":8080" in card.server.must("ss", "-ltn"))
-    return server
 
 
 def fetch(card, path, host=0):
@@ -31,14 +23,6 @@ def fetch(card, path, host=0):
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     expect_equal("curl: " + done.stderr.decode(), done.returncode, 0)
     return hashlib.sha256(done.stdout).hexdigest()
-
-
-def made_file(folder, mib):
-    path = os.path.join(folder, "page")
-    with open(path, "wb") as f:
-        f.write(os.urandom(1 << 20) * mib)
-    with open(path, "rb") as f:
-        return path, hashlib.sha256(f.read()).hexdigest()
 
 
 def pings(card):
@@ -52,12 +36,8 @@ def carries(folder, wire):
     path, digest = made_file(folder, 64)
     with Card(folder, wire=wire).start() as card:
         pings(card)
-        server = serve_file(card, path)
-        try:
+        with HttpServer(card, path):
             expect_equal("the page through the card", fetch(card, path), digest)
-        finally:
-            server.kill()
-            server.wait()
         link = card.hosts[0].link()
         expect("each packet is a Write: %r" % link, link["writes"] >= link["packets_out"] > 0)
         expect_equal("refused", link["refused"], 0)
@@ -88,12 +68,8 @@ def test_push_09_plain_frames_without_offload(folder):
     with Card(folder, host_lines="offload off").start() as card:
         expect("the host says so: " + card.hosts[0].said(), "offload" not in card.hosts[0].said().split("MTU")[1])
         pings(card)
-        server = serve_file(card, path)
-        try:
+        with HttpServer(card, path):
             expect_equal("the page through the card", fetch(card, path), digest)
-        finally:
-            server.kill()
-            server.wait()
 
 
 def test_push_09_the_unit_gives_the_address(folder):
