@@ -580,7 +580,6 @@ static bool acts_take(struct card_end *e)
 
 static bool events_take(struct card_end *e)
 {
-	struct card *c = e->card;
 	struct push_event event;
 	bool has_any = false;
 
@@ -595,7 +594,7 @@ static bool events_take(struct card_end *e)
 			card_packet_came(e, &event);
 			break;
 		case PUSH_EVENT_SENT:
-			card_frame_sent(c, event.cookie);
+			card_frame_sent(e, event.cookie);
 			break;
 		case PUSH_EVENT_ASKED_CFG:
 			card_asked(e, event.cfg);

@@ -4,6 +4,11 @@
  * hosts. A host gives packets of its link to the port where they lie, in the elements of pools;
  * a unit copies them first. They are returned when the port has taken them: a full port is felt by
  * the other end as a lack of elements.
+ *
+ * Links of a unit share the buffers. A host that takes no frames must not have them all, and so
+ * keep frames from the others, or its own from the LAN: a link holds no more than are free (the
+ * dynamic threshold of switches with shared memory). Of n links that take nothing each has one part
+ * of n + 1, and one part stays.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -49,11 +54,32 @@ static void frame_free(struct card *c, uint32_t n)
 	}
 }
 
-void card_frame_sent(struct card *c, uint64_t cookie)
+static void frame_use(struct card *c, uint32_t n)
 {
-	CHECK(cookie < CARD_FRAMES && c->frames[cookie].users > 0);
-	if (--c->frames[cookie].users == 0)
-		frame_free(c, (uint32_t)cookie);
+	c->used_frames += c->frames[n].users++ == 0;
+}
+
+static void frame_used(struct card *c, uint32_t n)
+{
+	CHECK(n < CARD_FRAMES && c->frames[n].users > 0);
+	if (--c->frames[n].users > 0)
+		return;
+	c->used_frames--;
+	frame_free(c, n);
+}
+
+void card_frame_sent(struct card_end *e, uint64_t cookie)
+{
+	e->frames_held--;
+	frame_used(e->card, (uint32_t)cookie);
+}
+
+/* A host has one link: what that has no room for waits in the port. */
+static bool may_hold_more(const struct card_end *e)
+{
+	const struct card *c = e->card;
+
+	return !c->is_unit || e->frames_held < CARD_FRAMES - c->used_frames;
 }
 
 static bool is_open(const struct card_end *e)
@@ -85,7 +111,12 @@ static void push_as_is(struct card_end *e, uint32_t n)
 		p.bytes += NET;
 		p.length -= NET;
 	}
-	f->users += push_packet(e->link, &p, c->now_ns) == WEFT_OK;
+	if (!may_hold_more(e)) {
+		e->dropped_greedy++;
+	} else if (push_packet(e->link, &p, c->now_ns) == WEFT_OK) {
+		e->frames_held++;
+		frame_use(c, n);
+	}
 }
 
 /* Frees the frame unless a link is to send it. */
@@ -273,7 +304,7 @@ static bool held_give(struct card *c)
 		frames[i] = frame_of(c->frames[c->held[i]].bytes, c->frames[c->held[i]].length);
 	sent = c->held_count > 0 ? lan_send(c->port, frames, c->held_count) : 0;
 	for (uint32_t i = 0; i < sent; i++)
-		card_frame_sent(c, c->held[i]);
+		frame_used(c, c->held[i]);
 	c->held_count -= sent;
 	memmove(c->held, c->held + sent, c->held_count * sizeof(c->held[0]));
 	c->is_port_full = c->held_count > 0;
@@ -287,7 +318,7 @@ static void judge(struct card_end *e, const struct card_packet *p)
 	uint32_t n = frame_copy(e, p);
 
 	if (spread(c, n, e->peer)) {
-		c->frames[n].users++;
+		frame_use(c, n);
 		c->held[c->held_count++] = n;
 	}
 	frame_done(c, n);

@@ -92,8 +92,10 @@ struct card_end {
 	struct card_pool pools[CARD_POOLS];
 	struct card_packet *waiting; /* a ring, with room for all elements */
 	uint32_t waiting_first, waiting_count, element_count;
-	uint32_t to_say; /* enum card_word */
-	bool is_told;	 /* that it is open */
+	uint32_t frames_held;	 /* buffers that its frames are in */
+	uint64_t dropped_greedy; /* frames for it, as it held too many */
+	uint32_t to_say;	 /* enum card_word */
+	bool is_told;		 /* that it is open */
 	/* To be posted together. */
 	struct weft_send_wr queue[CARD_BATCH];
 	struct weft_sge sges[CARD_BATCH];
@@ -122,6 +124,7 @@ struct card {
 	uint8_t *frame_bytes;
 	struct card_frame frames[CARD_FRAMES];
 	uint32_t free_frames[CARD_FRAMES], free_frame_count;
+	uint32_t used_frames; /* that links or the port are still to send */
 	/* Unit: frames of hosts that the port had no room for. */
 	uint32_t held[CARD_BATCH], held_count;
 	struct push_lan *lan; /* unit: who gets which frame */
@@ -171,7 +174,7 @@ bool card_frames_open(struct card *c);
 void card_frames_close(struct card *c);
 
 /* The link has sent the frame. */
-void card_frame_sent(struct card *c, uint64_t cookie);
+void card_frame_sent(struct card_end *e, uint64_t cookie);
 
 /* Takes what the port has, for the links that want it. True: there was something. */
 bool card_port_take(struct card *c);

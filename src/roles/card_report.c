@@ -78,13 +78,13 @@ static void put_port(FILE *to, const struct card *c)
 	put_drops(to, "out", &n->out);
 }
 
-static void put_counts(FILE *to, const struct push_link *link)
+static void put_counts(FILE *to, const struct card_end *e)
 {
 	struct push_statistics s;
 	struct push_view v;
 
-	push_statistics(link, &s);
-	push_view(link, &v);
+	push_statistics(e->link, &s);
+	push_view(e->link, &v);
 	put(to, "packets_in", s.packets_in);
 	put(to, "bytes_in", s.bytes_in);
 	put(to, "packets_out", s.packets_out);
@@ -93,7 +93,7 @@ static void put_counts(FILE *to, const struct push_link *link)
 	put(to, "messages_out", s.messages_out);
 	put(to, "writes", s.writes);
 	put(to, "refused", s.refused);
-	put(to, "dropped", s.dropped);
+	put(to, "dropped", s.dropped + e->dropped_greedy);
 	put(to, "waits", s.waits);
 	put(to, "own_pools", v.own_pools);
 	put(to, "peer_pools", v.peer_pools);
@@ -124,7 +124,7 @@ static void put_link(FILE *to, const struct card *c, const struct card_end *e)
 	put(to, "offload", (a->features & PUSH_FEATURE_NET_HEADER) != 0);
 	put(to, "lan_up", a->is_link_up);
 	put(to, "age_ms", (c->now_ns - e->since_ns) / NS_PER_MS);
-	put_counts(to, e->link);
+	put_counts(to, e);
 	put(to, "for_port", e->waiting_count);
 	fprintf(to, " name=%s\n", card_end_name(e, text));
 }

@@ -148,7 +148,9 @@ class End:
         return json.loads(done.stdout)
 
     def link(self):
-        return self.status()["links"][0]
+        links = self.status()["links"]
+        expect("there is a link: " + self.said(), links)
+        return links[0]
 
     def kill(self):
         self.process.kill()
@@ -168,11 +170,15 @@ class End:
 
 
 class Card:
-    """A server, a unit and hosts. port: of hosts; lines: more of all files; unit_lines, host_lines: of one kind."""
+    """
+    A server, a unit and hosts. lan: port of the unit; port: of hosts; lines: more of all files; unit_lines,
+    host_lines: of one kind.
+    """
 
-    def __init__(self, folder, wire="roce", hosts=1, port="tap:card0", lines="", unit_lines="", host_lines="", macs=()):
+    def __init__(self, folder, wire="roce", hosts=1, lan="packet:lan0", port="tap:card0", lines="", unit_lines="",
+                 host_lines="", macs=()):
         need("unshare", "nsenter", "ip", "ping")
-        self.port = port
+        self.lan_port, self.port = lan, port
         self.folder, self.wire, self.lines = folder, wire, lines
         self.unit_lines, self.host_lines, self.macs = unit_lines, host_lines, list(macs) + [""] * hosts
         self.spaces, self.ends = [], []
@@ -224,7 +230,8 @@ class Card:
         unit_key = key_make(self.folder, "unit")
         keys = [key_make(self.folder, "host%d" % i) for i in range(hosts)]
         common = "wire %s\n%s\n" % (self.wire, self.lines)
-        unit = "role card-unit\nself 2.1\nkey unit.key\nlan packet:lan0\nlisten :7480\n" + common + self.unit_lines + "\n"
+        unit = "role card-unit\nself 2.1\nkey unit.key\nlan %s\nlisten :7480\n" % self.lan_port
+        unit += common + self.unit_lines + "\n"
         for i, key in enumerate(keys):
             unit += "host h%d 3.%d %s %s\n" % (i, i + 1, key, self.macs[i])
         self.unit = End(self.unit_space, "unit", self.write("unit.conf", unit))

@@ -132,6 +132,9 @@ static enum weft_reason open_port(const struct lan_plan *plan, struct lan_port *
 	port->calls = kinds[plan->kind];
 	port->is.why = WEFT_R_LAN_DOWN;
 	port->is.mtu = plan->mtu;
+	/* Interfaces say which groups they want. The peer of a socket and a guest do not. */
+	port->is.filters.is_all_multicast = plan->kind == LAN_KIND_SOCKET ||
+					    plan->kind == LAN_KIND_VHOST_USER;
 	port->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (port->epoll < 0)
 		return lan_failed(why, "a descriptor to poll", errno);

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""bad_days_test.py WEFT: what a split network card does when its peers, its LAN or its guest do what they should not.
+
+Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`.
+"""
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
+from card import SERVER, Card, wait_until  # noqa: E402
+from script import PATIENCE_S, expect, expect_equal, main  # noqa: E402
+
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+PEER_MAC = bytes.fromhex("020000000077")
+OTHER_MAC = bytes.fromhex("020000000099")
+EVERYONE = b"\xff" * 6
+TYPE = b"\x88\xb5"  # for experiments on a LAN
+
+
+class Peer:
+    """Of a port socket:PATH,listen: frames, each after its length."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(path)
+        self.stream = self.socket.makefile("rb")
+
+    def send(self, frame):
+        self.socket.sendall(len(frame).to_bytes(4, "big") + frame)
+
+    def receive(self, is_wanted):
+        """The next frame that is."""
+        while True:
+            length = self.stream.read(4)
+            expect("the port is there", len(length) == 4)
+            frame = self.stream.read(int.from_bytes(length, "big"))
+            if is_wanted(frame):
+                return frame
+
+    def close(self):
+        self.stream.close()
+        self.socket.close()
+
+
+def frame(to, text, size=60, source=PEER_MAC):
+    return (to + source + TYPE + text).ljust(size, b".")
+
+
+def drops(end, way="in"):
+    return {drop["reason"]: drop["count"] for drop in end.status()["drops"] if drop["way"] == way}
+
+
+def is_experiment(received):
+    return received[12:14] == TYPE
+
+
+class SocketCard(Card):
+    """The LAN and the host's card are sockets of the test's own."""
+
+    def __init__(self, folder, **options):
+        super().__init__(folder, lan="socket:%s/lan,listen" % folder, port="socket:%s/guest,listen" % folder,
+                         macs=[":".join("%02x" % byte for byte in PEER_MAC)], **options)
+
+    def __enter__(self):
+        self.start()
+        self.lan, self.guest = (Peer(os.path.join(self.folder, name)) for name in ("lan", "guest"))
+        for end in self.ends:
+            wait_until("its port is up", lambda end=end: end.status()["ports"][0]["up"])
+        return self
+
+    def __exit__(self, *_):
+        self.lan.close()
+        self.guest.close()
+        self.close()
+
+
+# ---- Frames --------------------------------------------------------------------------------------
+
+def frames_pass(folder, wire):
+    with SocketCard(folder, wire=wire) as card:
+        for size in (14, 60, 256 - 12, 257 - 12, 1514):
+            sent = frame(PEER_MAC, b"", size, OTHER_MAC)
+            card.lan.send(sent)
+            expect_equal("of the LAN, %d bytes" % size, card.guest.receive(is_experiment), sent)
+            sent = frame(OTHER_MAC, b"", size)
+            card.guest.send(sent)
+            expect_equal("of the host, %d bytes" % size, card.lan.receive(is_experiment), sent)
+
+
+def test_push_10_push_20_frames_of_every_size_pass_over_roce(folder):
+    frames_pass(folder, "roce")
+
+
+def test_push_10_push_20_frames_of_every_size_pass_over_iwarp(folder):
+    frames_pass(folder, "iwarp")
+
+
+def test_push_14_frames_of_13_and_of_65536_bytes_are_dropped(folder):
+    with SocketCard(folder) as card:
+        for peer, end, other, to, source in ((card.lan, card.unit, card.guest, PEER_MAC, OTHER_MAC),
+                                             (card.guest, card.hosts[0], card.lan, OTHER_MAC, PEER_MAC)):
+            for size in (13, 65536):
+                peer.send((to + source + b"x").ljust(size, b"x"))
+            peer.send(frame(to, b"after them", source=source))
+            expect("the next one comes, and nothing before it",
+                   other.receive(is_experiment)[14:24] == b"after them")
+            expect_equal("dropped, with reasons", drops(end), {"lan_short": 1, "lan_long": 1})
+
+
+def test_push_09_a_guest_gets_what_is_for_groups(folder):
+    """It has no word for those that it wants: without them it would find no neighbour by IPv6."""
+    with SocketCard(folder) as card:
+        sent = frame(bytes.fromhex("3333ff000077"), b"who has it?", source=OTHER_MAC)
+        card.lan.send(sent)
+        expect_equal("the guest gets it", card.guest.receive(is_experiment), sent)
+
+
+# ---- Too much ------------------------------------------------------------------------------------
+
+def memory_kib(process):
+    with open("/proc/%d/status" % process.pid, encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
+
+
+def test_push_24_a_host_that_returns_nothing_loses_its_own_frames(folder):
+    """Its guest reads nothing: elements do not come back, and the unit drops what is too much, and says so."""
+    with SocketCard(folder) as card:
+        sent = 0
+        while card.unit.link()["dropped"] == 0:
+            for _ in range(256):
+                card.lan.send(frame(PEER_MAC, b"%d" % sent, 1514, OTHER_MAC))
+                sent += 1
+            expect("it ends: %r" % card.unit.link(), sent < 1 << 16)
+        before = memory_kib(card.unit.process), memory_kib(card.hosts[0].process)
+        for _ in range(4096):
+            card.lan.send(frame(PEER_MAC, b"more", 1514, OTHER_MAC))
+        wait_until("all that is too much is dropped", lambda: card.unit.link()["dropped"] >= 4096)
+        link = card.unit.link()
+        expect_equal("every element is in use or free: %r" % link, link["writing"], 0)
+        expect("the host has the rest: %r" % link, link["used"] > 0 and link["state"] == "open")
+        after = memory_kib(card.unit.process), memory_kib(card.hosts[0].process)
+        expect("memory is bounded: %r, then %r KiB" % (before, after),
+               all(now < then + (4 << 10) for then, now in zip(before, after)))
+        # What was taken comes, once it is read, in its order; and so does what follows.
+        for n in range(256):
+            expect("frame %d" % n, card.guest.receive(is_experiment)[14:].startswith(b"%d." % n))
+        card.guest.send(frame(OTHER_MAC, b"still here"))
+        expect("the other way is open", card.lan.receive(is_experiment)[14:24] == b"still here")
+
+
+FLOOD = """
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("srv0", 0))
+frame = bytes.fromhex(sys.argv[1]) + b"\\x02\\0\\0\\0\\0\\x99\\x88\\xb5" + bytes(46)
+for _ in range(int(sys.argv[2])):
+    try:
+        s.send(frame)
+    except OSError:
+        pass
+"""
+FLOOD_FRAMES = 200000
+FEW = 100  # frames of the LAN for others
+
+
+def test_push_24_in_a_flood_drops_are_counted_and_control_is_answered(folder):
+    with Card(folder).start() as card:
+        card.ping(SERVER)
+        before = memory_kib(card.unit.process)
+        flood = card.server.start(sys.executable, "-c", FLOOD, card.hosts[0].link()["mac"].replace(":", ""),
+                                  str(FLOOD_FRAMES), **QUIET)
+        # Control: the host asks for shorter frames, and the unit agrees.
+        wait_until("the flood has begun", lambda: card.unit.link()["packets_out"] > 1000)
+        card.host_spaces[0].must("ip", "link", "set", "card0", "mtu", "1400")
+        wait_until("the unit knows it", lambda: card.unit.link()["mtu"] == 1400)
+        expect_equal("all was sent", flood.wait(timeout=PATIENCE_S), 0)
+        wait_until("nothing waits", lambda: card.unit.link()["waiting"] == card.unit.link()["writing"] == 0)
+        unit = card.unit.status()
+        came, link = unit["ports"][0]["frames_in"], unit["links"][0]
+        counted = link["packets_out"] + link["dropped"] + unit["busy"]
+        expect("all that came was passed on, or counted: %d, %r" % (came, link), came - FEW <= counted <= came + FEW)
+        lost = sum(drops(card.unit).values()) + rx_dropped(card)
+        expect("and so was what did not come: %d and %d" % (came, lost), came + lost >= FLOOD_FRAMES)
+        expect("memory is bounded", memory_kib(card.unit.process) < before + (64 << 10))
+        expect_equal("the link is the same", card.unit.said().count(" is connected"), 1)
+        card.ping(SERVER)
+
+
+def rx_dropped(card):
+    """By the kernel, before the unit's socket."""
+    shown = json.loads(card.unit_space.must("ip", "-s", "-j", "link", "show", "lan0"))
+    return shown[0]["stats64"]["rx"]["dropped"]
+
+
+# ---- Gone ----------------------------------------------------------------------------------------
+
+def seconds_until(what, is_true):
+    began = time.monotonic()
+    wait_until(what, is_true)
+    return time.monotonic() - began
+
+
+def carrier(card):
+    return "NO-CARRIER" not in card.host_spaces[0].must("ip", "link", "show", "card0")
+
+
+def killed(folder, wire, lines):
+    with Card(folder, wire=wire, lines=lines).start() as card:
+        card.ping(SERVER)
+        card.unit.kill()
+        took = seconds_until("the carrier goes", lambda: not carrier(card))
+        expect("before long: %.1f s" % took, took < 30)
+        card.hosts[0].await_line("u is no longer connected")
+        card.unit.start()
+        wait_until("the carrier comes", lambda: carrier(card))
+        card.ping(SERVER)
+        card.hosts[0].kill()
+        took = seconds_until("the unit says so", lambda: "h0 is no longer connected" in card.unit.said())
+        expect("before long, too: %.1f s" % took, took < 30)
+        card.hosts[0].start()
+        card.hosts[0].await_line(" is connected")
+        card.address()
+        card.ping(SERVER)
+
+
+def test_push_24_kill_9_of_either_side_is_known_by_its_silence_over_roce(folder):
+    killed(folder, "roce", "alive 6s")
+
+
+def test_push_24_kill_9_of_either_side_is_known_at_once_over_iwarp(folder):
+    killed(folder, "iwarp", "alive 60s")
+
+
+main(globals())
