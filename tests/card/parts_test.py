@@ -13,7 +13,7 @@ import threading
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
-from card import SERVER, SERVER6, Card, ended, wait_until  # noqa: E402
+from card import SERVER, SERVER6, Card, HttpServer, ended, made_file, wait_until  # noqa: E402
 from script import PATIENCE_S, expect, expect_equal, main, need, run, write  # noqa: E402
 
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -288,6 +288,52 @@ def test_push_05_hosts_that_share_a_unit_are_isolated(folder):
             ended(flood)
             os.kill(card.hosts[1].process.pid, signal.SIGCONT)
         card.ping(SERVER, host=1)
+
+
+# ---- Guests --------------------------------------------------------------------------------------
+
+GUEST = "02:00:00:00:00:77"
+BOOT = """#!ipxe
+imgfetch --name page http://%s:8080/page
+imgfetch --name end http://%s:8080/end
+"""
+
+
+def guest(folder, wire, port, *words):
+    """The firmware of QEMU's card gets an address, a script and a page through the split card."""
+    need("qemu-system-x86_64")
+    path, _ = made_file(folder, 4)
+    write(os.path.join(folder, "end"), "the page was there\n", 0o644)
+    write(os.path.join(folder, "boot"), BOOT % (SERVER, SERVER), 0o644)
+    with Card(folder, wire=wire, port=port.replace("FOLDER", folder), macs=[GUEST]).start() as card, HttpServer(card, path) as pages, \
+            Dhcp(card, folder, "--enable-tftp", "--tftp-root=" + folder, "--dhcp-boot=boot", "--enable-ra",
+                 "--dhcp-range=::,constructor:srv0,ra-only") as dhcp:
+        qemu = card.host_spaces[0].start(
+            "qemu-system-x86_64", "-accel", "tcg", "-nodefaults", "-no-user-config", "-display", "none", "-boot", "n",
+            "-m", "64", *[word.replace("FOLDER", folder) for word in words], "-device", "virtio-net-pci,netdev=n,mac=" + GUEST,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            # The script fetches the second file only after all of the first.
+            wait_until("the guest has it, or ends", lambda: "GET /end" in pages.said() or qemu.poll() is not None)
+            # By IPv6 a neighbour is asked for in a group.
+            card.server.must("ping", "-6", "-c", "1", "-w", str(PATIENCE_S // 2), "fe80::ff:fe00:77%srv0")
+        finally:
+            qemu.kill()
+            said = qemu.communicate()[1]
+        expect("it came by its own address: %s%s%s" % (said, dhcp.said(), pages.said()),
+               GUEST in dhcp.said() and "GET /end" in pages.said())
+        link = card.hosts[0].link()
+        expect("by the card: %r" % link, link["bytes_in"] > 4 * MIB and link["refused"] == 0)
+
+
+def test_push_01_guest_by_vhost_user_over_roce(folder):
+    guest(folder, "roce", "vhost-user:FOLDER/guest", "-object", "memory-backend-memfd,id=m,size=64M,share=on", "-machine",
+          "pc,memory-backend=m", "-chardev", "socket,id=c,path=FOLDER/guest", "-netdev", "vhost-user,id=n,chardev=c")
+
+
+def test_push_01_guest_by_socket_over_iwarp(folder):
+    guest(folder, "iwarp", "socket:FOLDER/guest,listen", "-netdev",
+          "stream,id=n,server=off,addr.type=unix,addr.path=FOLDER/guest")
 
 
 main(globals())
