@@ -243,17 +243,32 @@ static bool is_over(const struct push_link *l)
 
 /* ---- Packets -------------------------------------------------------------------------------- */
 
+/* What this end asks for, it keeps to before the answer: the other end may have it already. */
+static struct push_agreed agreed_for(const struct push_link *l, bool is_out)
+{
+	const struct push_asked *a = &l->asked[ASKING_OWNER];
+	struct push_agreed g = l->agreed;
+
+	if (!is_out || a->state == ASK_IDLE)
+		return g;
+	if (a->cfg.kind == PUSH_SET_MTU && a->cfg.mtu < g.mtu)
+		g.mtu = a->cfg.mtu;
+	if (a->cfg.kind == PUSH_SET_OFFERS)
+		g.features &= a->cfg.offers.features;
+	return g;
+}
+
 uint32_t push_packet_max(const struct push_link *l, bool is_out)
 {
 	bool is_to_host = (l->config.hello.role == PUSH_UNIT) == is_out;
+	const struct push_agreed g = agreed_for(l, is_out);
 	uint64_t large = is_to_host ? PUSH_FEATURE_GUEST_TSO4 | PUSH_FEATURE_GUEST_TSO6 |
 					      PUSH_FEATURE_GUEST_USO4 | PUSH_FEATURE_GUEST_USO6
 				    : PUSH_FEATURE_HOST_TSO4 | PUSH_FEATURE_HOST_TSO6 |
 					      PUSH_FEATURE_HOST_USO;
-	uint32_t frame = l->agreed.features & large ? PUSH_FRAME_MAX
-						    : (uint32_t)l->agreed.mtu + FRAME_HEADERS;
+	uint32_t frame = g.features & large ? PUSH_FRAME_MAX : (uint32_t)g.mtu + FRAME_HEADERS;
 
-	return frame + (l->agreed.features & PUSH_FEATURE_NET_HEADER ? PUSH_NET_HEADER_BYTES : 0);
+	return frame + (g.features & PUSH_FEATURE_NET_HEADER ? PUSH_NET_HEADER_BYTES : 0);
 }
 
 bool link_length_is_good(const struct push_link *l, uint64_t length, bool is_out)

@@ -227,6 +227,20 @@ static struct push_out *waiting_take(struct push_link *l)
 	return CONTAINER_OF(list_pop(&l->waiting), struct push_out, link);
 }
 
+/* Packets that waited until both ends agreed on shorter ones are not sent. */
+static void waiting_check(struct push_link *l)
+{
+	while (!list_is_empty(&l->waiting)) {
+		struct push_out *o = CONTAINER_OF(l->waiting.next, struct push_out, link);
+
+		if (link_length_is_good(l, o->is.length, true))
+			return;
+		(void)waiting_take(l);
+		o->reason = WEFT_R_PUSH_FRAME;
+		list_add_tail(&l->over, &o->link);
+	}
+}
+
 /* Small packets go in messages, unless this end sends only what is asked for. */
 static bool is_inline(const struct push_link *l, const struct push_out *o)
 {
@@ -375,6 +389,7 @@ bool push_act(struct push_link *l, uint64_t now_ns, struct push_act *act)
 		return true;
 	if (l->is_lost || l->state == PUSH_DOWN || l->state == PUSH_ENDED)
 		return false;
+	waiting_check(l);
 	/* A packet that finds no pool may ask for one at once. */
 	return message_act(l, now_ns, act) || packet_act(l, now_ns, act) ||
 	       (now_ns >= l->get_at_ns && message_act(l, now_ns, act));

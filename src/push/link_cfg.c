@@ -244,9 +244,18 @@ static void owed_take(struct push_link *l, struct push_owed *o)
 	}
 }
 
+/* Send mode: older than the last request; or a request that overtook the reply to the greeting. */
+static bool is_out_of_order(const struct push_link *l, const struct push_owed *o,
+			    const struct push_msg *m)
+{
+	bool is_early = l->state == PUSH_GREETING && l->config.hello.role == PUSH_HOST;
+
+	return is_early || (o->state != OWED_NONE && m->context < o->context);
+}
+
 /*
  * One request of each sort at a time. In Send mode the same may come again: the reply was lost, or
- * is not there yet.
+ * is not there yet. What comes out of order is passed over: it comes again, or is done.
  */
 enum weft_reason cfg_take_request(struct push_link *l, const struct push_msg *m)
 {
@@ -258,6 +267,8 @@ enum weft_reason cfg_take_request(struct push_link *l, const struct push_msg *m)
 			o->state = OWED_DUE;
 		return WEFT_OK;
 	}
+	if (!link_is_rdma(l) && is_out_of_order(l, o, m))
+		return WEFT_OK;
 	if (o->state == OWED_OWNER || o->state == OWED_DUE)
 		return WEFT_R_PUSH_UNEXPECTED;
 	o->context = m->context;
@@ -283,12 +294,18 @@ void cfg_refuse(struct push_link *l, uint64_t context, enum weft_reason reason)
 
 /* ---- What goes, and when --------------------------------------------------------------------- */
 
+/* Packets that were written before the other end takes shorter ones only are told of before. */
+static bool has_to_wait(const struct push_link *l, enum push_kind kind)
+{
+	return l->untolds.count > 0 && (kind == PUSH_SET_MTU || kind == PUSH_SET_OFFERS);
+}
+
 bool cfg_next(struct push_link *l, uint64_t now_ns, struct push_msg *m)
 {
 	for (int i = 0; i < ASKINGS; i++) {
 		struct push_owed *o = &l->owed[i];
 
-		if (o->state != OWED_DUE)
+		if (o->state != OWED_DUE || has_to_wait(l, o->cfg.kind))
 			continue;
 		o->state = OWED_SENT;
 		*m = (struct push_msg){ .function = PUSH_CFG_REPLY,
@@ -299,7 +316,7 @@ bool cfg_next(struct push_link *l, uint64_t now_ns, struct push_msg *m)
 	for (int i = 0; i < ASKINGS; i++) {
 		struct push_asked *a = &l->asked[i];
 
-		if (a->state != ASK_DUE)
+		if (a->state != ASK_DUE || has_to_wait(l, a->cfg.kind))
 			continue;
 		a->state = ASK_SENT;
 		a->tries++;

@@ -115,13 +115,19 @@ enum weft_reason push_take_packet(struct push_link *l, const uint8_t *bytes, siz
 				  uint64_t now_ns)
 {
 	l->inlined.length = 0;
-	if (!link_is_live(l))
+	if (!link_is_live(l) && (link_is_rdma(l) || l->state != PUSH_GREETING))
 		return link_refuse(l, WEFT_R_PUSH_STATE);
-	l->heard_ns = now_ns;
 	if (link_is_rdma(l))
 		return link_refuse(l, WEFT_R_PUSH_MODE);
-	if (!link_length_is_good(l, length, false))
-		return link_refuse(l, WEFT_R_PUSH_FRAME);
+	/*
+	 * Packets overtake what is said on channel 0 of the greeting and the MTU, so they are no
+	 * breach of the rules.
+	 */
+	if (!link_is_live(l) || !link_length_is_good(l, length, false)) {
+		l->counts.refused++;
+		return link_is_live(l) ? WEFT_R_PUSH_FRAME : WEFT_R_PUSH_STATE;
+	}
+	l->heard_ns = now_ns;
 	l->inlined = (struct push_data){ .bytes = bytes, .length = (uint32_t)length };
 	l->counts.packets_in++;
 	l->counts.bytes_in += length;
