@@ -11,6 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/sim/sim_words.h"
 #include "cmd/sim/story.h"
+#include "sim/card/card_world.h"
 #include "sim/iscsi/iscsi_world.h"
 #include "sim/iwarp/iwarp_world.h"
 #include "sim/kind.h"
@@ -27,6 +28,7 @@ struct sim_sums {
 	uint64_t connections, deaths, corruptions;
 	uint64_t stops, control_bytes;
 	uint64_t logins, losses, pdus, overtaken, flips;
+	uint64_t writes, immediates, opens, breaks;
 	struct sim_datagram_counts packets;
 	struct story story;
 };
@@ -61,6 +63,8 @@ static const char usage[] =
 	"                     which may stop at any step\n"
 	"  --world iscsi      iSCSI: initiators and a target with disks, on TCP connections that\n"
 	"                     delay, chop, cut, reset and corrupt; either side may stop at any step\n"
+	"  --world card       a split network card: two hosts and an I/O unit that push packets to\n"
+	"                     each other, by RoCE or iWARP; any of them may stop at any step\n"
 	"  --seed N    the seed: the same number, the same history\n"
 	"  --count N   run N seeds, beginning with --seed\n"
 	"  --story     tell what happened first of each kind, and what was refused why\n"
@@ -136,13 +140,32 @@ static void iscsi_add(const void *world, struct sim_sums *sums)
 	sums->deaths += w->stops;
 }
 
+static void card_add(const void *world, struct sim_sums *sums)
+{
+	const struct card_world *w = world;
+
+	sums->requests += w->packets;
+	sums->succeeded += w->packets;
+	sums->bytes += w->bytes;
+	sums->writes += w->writes;
+	sums->immediates += w->immediates;
+	sums->opens += w->opens;
+	sums->breaks += w->breaks;
+	sums->deaths += w->stops;
+	sums->packets.sent += w->wire.sent;
+	sums->packets.lost += w->wire.lost;
+	sums->packets.duplicated += w->wire.duplicated;
+	sums->packets.reordered += w->wire.reordered;
+	sums->packets.corrupted += w->wire.corrupted;
+}
+
 static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {
 	[SIM_LOOPBACK] = loopback_add,	[SIM_IWARP] = iwarp_add,       [SIM_ROCE] = roce_add,
 	[SIM_ROCE_RC] = roce_add,	[SIM_ROCE_UC] = roce_add,      [SIM_ROCE_RD] = roce_add,
 	[SIM_ROCE_CM] = roce_add,	[SIM_ROCE_UD] = roce_add,      [SIM_ROCE_XRC] = roce_add,
 	[SIM_ROCE_RUNS] = roce_add,	[SIM_ROCE_NEAR] = roce_add,    [SIM_RIO] = rio_add,
 	[SIM_ROCE_NEAR_UC] = roce_add,	[SIM_ROCE_NEAR_UD] = roce_add, [SIM_ISCSI] = iscsi_add,
-	[SIM_ROCE_NEAR_XRC] = roce_add, [SIM_ROCE_NEAR_RD] = roce_add,
+	[SIM_ROCE_NEAR_XRC] = roce_add, [SIM_ROCE_NEAR_RD] = roce_add, [SIM_CARD] = card_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
@@ -296,6 +319,11 @@ static void print_sums(const struct sim_sums *s)
 		       " bits flipped, %" PRIu64 " logins, %" PRIu64 " losses, %" PRIu64
 		       " times a process stopped\n",
 		       s->pdus, s->overtaken, s->flips, s->logins, s->losses, s->deaths);
+	if (s->opens > 0)
+		printf("%12" PRIu64 " Writes, %" PRIu64 " of them told by immediate data; %" PRIu64
+		       " ends were greeted, %" PRIu64 " broke, %" PRIu64
+		       " times a process stopped\n",
+		       s->writes, s->immediates, s->opens, s->breaks, s->deaths);
 	if (s->packets.sent > 0)
 		printf("%12" PRIu64 " packets were sent, %" PRIu64 " lost, %" PRIu64
 		       " duplicated, %" PRIu64 " held back, %" PRIu64 " corrupted\n",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/kind.h"
 
+#include "sim/card/card_world.h"
 #include "sim/iscsi/iscsi_world.h"
 #include "sim/iwarp/iwarp_world.h"
 #include "sim/loopback/verbs_world.h"
@@ -195,6 +196,31 @@ static struct world *iscsi_clock(void *world)
 	return &((struct iscsi_world *)world)->world;
 }
 
+static int card_open(void *world, uint64_t seed)
+{
+	return card_world_open(world, seed, NULL);
+}
+
+static bool card_step(void *world)
+{
+	return card_world_step(world);
+}
+
+static const char *card_failure(const void *world)
+{
+	return card_world_failure(world);
+}
+
+static void card_close(void *world)
+{
+	card_world_close(world);
+}
+
+static struct world *card_clock(void *world)
+{
+	return &((struct card_world *)world)->world;
+}
+
 const struct sim_kind sim_kinds[SIM_KINDS] = {
 	[SIM_LOOPBACK] = {
 		.name = "loopback",
@@ -348,5 +374,14 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.failure = iscsi_failure,
 		.close = iscsi_close,
 		.clock = iscsi_clock,
+	},
+	[SIM_CARD] = {
+		.name = "card",
+		.world_bytes = sizeof(struct card_world),
+		.open = card_open,
+		.step = card_step,
+		.failure = card_failure,
+		.close = card_close,
+		.clock = card_clock,
 	},
 };

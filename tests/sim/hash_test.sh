@@ -13,6 +13,7 @@ hashes() {
 	for world in roce-near roce-near-uc roce-near-ud roce-near-xrc roce-near-rd; do
 		"$@" sim --world $world --seed 1 --count "$count" --hash
 	done
+	"$@" sim --world card --seed 1 --count "$count" --hash
 	"$@" sim --world iscsi --seed 1 --count "$count" --hash
 	"$@" sim --world rio --seed 1 --count "$count" --hash
 }
