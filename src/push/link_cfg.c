@@ -356,7 +356,7 @@ uint64_t cfg_due(const struct push_link *l)
 {
 	uint64_t due = greeting_due(l);
 
-	if (l->state == PUSH_OPEN && !is_pinging(l))
+	if (link_is_live(l) && !is_pinging(l))
 		due = later(l->heard_ns, l->config.ping_after_ns);
 	for (int i = 0; i < ASKINGS; i++) {
 		const struct push_asked *a = &l->asked[i];
@@ -392,7 +392,7 @@ void cfg_expire(struct push_link *l, uint64_t now_ns)
 		if (a->state == ASK_SENT && a->again_ns <= now_ns)
 			again(l, a, now_ns);
 	}
-	if (l->state == PUSH_OPEN && !is_pinging(l) &&
+	if (link_is_live(l) && !is_pinging(l) &&
 	    later(l->heard_ns, l->config.ping_after_ns) <= now_ns)
 		ask(l, ASKING_PING, &ping);
 }

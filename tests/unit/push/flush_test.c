@@ -238,6 +238,29 @@ TEST(test_push_17_an_orderly_end_flushes_all_pools)
 }
 
 /* A request that was under way is not waited for any more. */
+/* A peer that died after it had acknowledged the request is missed. */
+TEST(test_push_17_an_orderly_end_does_not_wait_for_a_silent_peer)
+{
+	struct bed *b = bed_both_pools();
+	struct push_link *host = b->ends[BED_HOST].link;
+
+	push_end(host, b->now_ns);
+	while (bed_act(b, BED_HOST))
+		continue;
+	EXPECT_EQ(push_link_state(host), PUSH_ENDING);
+	for (int i = 0; i < 10 && push_due(host) != UINT64_MAX; i++) {
+		b->now_ns = push_due(host);
+		push_expire(host, b->now_ns);
+		while (bed_act(b, BED_HOST))
+			continue;
+	}
+	b->ends[BED_UNIT].item_count = 0; /* it takes nothing of this */
+	bed_run(b);
+	EXPECT_EQ(push_link_state(host), PUSH_ENDED);
+	EXPECT_EQ(bed_last(b, BED_HOST, PUSH_EVENT_BROKEN)->reason, WEFT_R_PUSH_SILENT);
+	bed_destroy(b);
+}
+
 TEST(test_push_17_nothing_is_due_after_the_end)
 {
 	struct bed *b = bed_both_pools();
