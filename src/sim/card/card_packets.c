@@ -111,7 +111,7 @@ void cdw_packet_came(struct cdw_end *e, const struct push_event *event)
 	e->world->packets++;
 	e->world->came[e->index % 2]++;
 	e->world->bytes += event->length;
-	cdw_trace(e->world, CDW_TRACE_CAME, e->index, e->book.came - 1, event->length);
+	cdw_trace(e->world, CDW_TRACE_CAME, e->index, e->book.got - 1, event->length);
 	if (event->is_returned)
 		in_element(e, event, bytes);
 }

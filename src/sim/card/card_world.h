@@ -33,7 +33,7 @@ enum {
 	CDW_SENDS = 6,
 	CDW_RECEIVES = 48,
 	CDW_PACKETS = 24, /* of an end, that are not over */
-	CDW_LOG = 4096,	  /* latest packets of an end that the model knows */
+	CDW_LOG = 16384,  /* latest packets of an end that the model knows */
 	CDW_PACKET_BYTES = 66 * 1024,
 	CDW_POOL_BYTES = 768 * 1024, /* of an end, for all of its pools */
 	/* An end's memory. */
