@@ -7,9 +7,11 @@
 Prints `ok NAME` or `not ok NAME: why`, a line for each test.
 """
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 
 WEFT, GOLDEN = sys.argv[1:3]
 FRAME_AT = 24  # where the first packet's header begins in a pcap file
@@ -372,6 +374,121 @@ def test_dump_iscsi_every_packet_left_out():
         rest = data[:FRAME_AT] + b"".join(records[:i] + records[i + 1:])
         status, out, err = dump("-", data=rest)
         expect("packet %d: %s" % (i + 1, out), err == "" and "4 PDUs" not in out)
+
+
+def mads():
+    """Datagrams of Debian's opensm, infiniband-diags and ibsim, by name."""
+    with open(os.path.join(GOLDEN, "opensm", "mads.txt"), encoding="utf-8") as f:
+        lines = [l.split() for l in f if not l.startswith("#")]
+    return {name: bytes.fromhex(bytes_).ljust(256, b"\0") for name, bytes_ in lines}
+
+
+def vcrc(data):
+    crc = 0xffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xd008 if crc & 1 else 0)
+    return (crc ^ 0xffff).to_bytes(2, "little")
+
+
+def fabric_frame(mad):
+    """A UD Send to QP 0, or of other classes than subnet management to QP 1."""
+    qpn = 0 if mad[1] in (0x01, 0x81) else 1
+    head = bytes.fromhex("f0020001" "0048" "0002" "6400ffff") + bytes([0, 0, 0, qpn]) + bytes(4) + \
+        bytes.fromhex("80010000") + bytes([0, 0, 0, qpn])
+    masked = bytearray(head + mad)
+    masked[12] = 0xff
+    whole = head + mad + zlib.crc32(masked).to_bytes(4, "little")
+    return whole + vcrc(whole)
+
+
+def fabric_capture(frames, link=247):
+    head = bytes.fromhex("d4c3b2a1020004000000000000000000ffff0000") + link.to_bytes(4, "little")
+    return head + b"".join(bytes(8) + len(f).to_bytes(4, "little") * 2 + f for f in frames)
+
+
+def erf_capture(frames, kind=21, extensions=0):
+    """Records of ERF: the only form in which Wireshark reads frames of InfiniBand."""
+    more = b"".join(bytes([0x81 if i + 1 < extensions else 1]) + bytes(7) for i in range(extensions))
+    return fabric_capture([
+        bytes(8) + bytes([kind | (0x80 if extensions else 0), 4]) +
+        (16 + len(more) + len(f)).to_bytes(2, "big") + bytes(2) + len(f).to_bytes(2, "big") + more + f
+        for f in frames], 197)
+
+
+def test_dump_frames_of_a_fabric_in_words():
+    status, out, err = dump("-", data=fabric_capture([fabric_frame(m) for m in mads().values()]))
+    expect(out, status == 0 and err == "" and "**" not in out)
+    expect(out, out.endswith("\n%d frames of a fabric\nall RDMA traffic decoded\n" % len(mads())))
+    for what in ("LID 2 > 1, lane 15, level 0  UD SEND Only, QP 000000, PSN 000000, from QP 000000, ",
+                 ": SMP Get NodeInfo 0x0, id ", ", at hop 0 of 1,", ": SMP GetResp NodeInfo 0x0, id ",
+                 ": SMP Set LinearForwardingTable 0x0, id ", ": SMP Trap Notice 0x0, id ",
+                 ", is_generic 1, type 4, producer 1, trap 144, issuer 1",
+                 ": performance GetResp PortCounters 0x0, id ",
+                 ": performance Get PortCountersExtended 0x0, id ",
+                 ": SMP Set SLtoVLMappingTable ", ", lanes 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7"):
+        expect("not there: %s in %s" % (what, out), what in out)
+
+
+def test_dump_frames_of_a_fabric_as_tshark_has_them():
+    """LIDs, lanes and attributes are those that Wireshark finds."""
+    if not shutil.which("tshark"):
+        print("skip test_dump_frames_of_a_fabric_as_tshark_has_them: there is no tshark")
+        return
+    names = [n for n, m in mads().items() if m[1] in (0x01, 0x81)]
+    data = erf_capture([fabric_frame(mads()[n]) for n in names])
+    fields = ("infiniband.lrh.slid", "infiniband.lrh.dlid", "infiniband.mad.method",
+              "infiniband.mad.attributeid", "infiniband.mad.transactionid")
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:  # tshark reads no capture from a pipe
+        file.write(data)
+        file.flush()
+        done = subprocess.run(["tshark", "-r", file.name, "-T", "fields"] +
+                              [w for f in fields for w in ("-e", f)], stdout=subprocess.PIPE)
+    _, out, _ = dump("-", data=data)
+    methods = {1: "Get", 2: "Set", 5: "Trap", 0x81: "GetResp"}
+    attributes = {0x02: "Notice", 0x10: "NodeDescription", 0x11: "NodeInfo", 0x12: "SwitchInfo",
+                  0x15: "PortInfo", 0x16: "P_KeyTable", 0x17: "SLtoVLMappingTable",
+                  0x18: "VLArbitrationTable", 0x19: "LinearForwardingTable", 0x20: "SMInfo"}
+    rows = done.stdout.decode().splitlines()
+    expect("%d rows" % len(rows), len(rows) == len(names))
+    for name, row, line in zip(names, rows, out.splitlines()):
+        values = [int(v, 0) for v in row.split("\t")]
+        words = "SMP %s %s 0x" % (methods[values[2]], attributes[values[3]])
+        expect("%s: %s, %s" % (name, row, line), "LID %d > %d," % (values[0], values[1]) in line and
+               words in line and ", id %x" % values[4] in line)
+
+
+def test_dump_tells_what_is_wrong_with_frames_of_a_fabric():
+    good = fabric_frame(mads()["opensm_set_port_info"])
+    reserved, value, route = (bytearray(mads()["opensm_set_port_info"]) for _ in range(3))
+    reserved[40] = 1  # of the packet
+    value[64 + 32] = 5  # the state of a port
+    route[7] = 64  # hops
+    broken = bytearray(good)
+    broken[100] ^= 1
+    for frame, why in ((broken, "The variant CRC of a frame is wrong: the last link damaged it."),
+                       (broken[:-2] + vcrc(broken[:-2]), "The invariant CRC of a frame is wrong: "),
+                       (good[:-4], "A frame of the fabric is not as long as its local route header says"),
+                       (fabric_frame(reserved), "reserved bits are set"),
+                       (fabric_frame(value), "A field of a management attribute has a value that is "),
+                       (fabric_frame(route), "A directed route has more than 63 hops, or ")):
+        status, out, _ = dump("--quiet", "-", data=fabric_capture([bytes(frame)]))
+        expect("%s: %s" % (why, out), status == 1 and "** " + why in out)
+    status, out, _ = dump("-", data=erf_capture([good], extensions=2))
+    expect(out, status == 0 and "1 frame of a fabric" in out)
+    status, out, _ = dump("-", data=erf_capture([good], kind=2))
+    expect(out, status == 0 and "1 packet of other protocols" in out)
+    status, out, _ = dump("-", data=fabric_capture([bytes(15)], 197))
+    expect(out, "1 packet with broken headers" in out)
+    record = bytearray(erf_capture([good]))
+    record[FRAME_AT + 16 + 15] += 2
+    status, out, _ = dump("-", data=bytes(record))
+    expect(out, status == 1 and "** 2 bytes are missing from the capture" in out)
+    record = bytearray(fabric_capture([good]))
+    record[FRAME_AT + 12] += 3
+    status, out, _ = dump("-", data=bytes(record))
+    expect(out, status == 1 and "** 3 bytes are missing from the capture" in out)
 
 
 def test_dump_says_what_is_wrong_with_a_file():

@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/dump/conversation.h"
 #include "cmd/dump/dump_words.h"
+#include "cmd/dump/frame_words.h"
 #include "cmd/dump/recording.h"
 #include "cmd/dump/roce_words.h"
 
@@ -34,8 +35,9 @@ static const char usage[] =
 	"\n"
 	"Prints the RDMA traffic of a capture (pcap or pcapng; - is the standard input), a line for\n"
 	"each message: seconds since the first packet, connection, direction, message. Understands\n"
-	"iWARP (MPA, DDP, RDMAP on TCP), RoCE v2 (InfiniBand on UDP; a line for each packet) and\n"
-	"iSCSI (a line for each PDU). TCP is put in order, CRCs, markers and digests are checked.\n"
+	"iWARP (MPA, DDP, RDMAP on TCP), RoCE v2 (InfiniBand on UDP; a line for each packet),\n"
+	"iSCSI (a line for each PDU) and frames of an InfiniBand fabric, with what a subnet manager\n"
+	"and its agents say. TCP is put in order, CRCs, markers and digests are checked.\n"
 	"\n"
 	"  --quiet       print problems and the summary only\n"
 	"  --iscsi PORT  connections to this port are iSCSI (default 3260; 0: none)\n"
@@ -159,6 +161,23 @@ static void take_roce(struct dump *d, const struct packet *p)
 		tell_run(d);
 }
 
+static void take_frame(struct dump *d, const struct packet *p)
+{
+	uint64_t us = (d->now_ns - d->begin_ns) / 1000;
+	struct frame_item item;
+	bool is_good;
+
+	frame_item_of(p, &item);
+	is_good = !*item.fault;
+	d->problems += !is_good;
+	if (d->is_quiet && is_good)
+		return;
+	printf("%5" PRIu64 ".%06" PRIu64 "  %s", us / 1000000, us % 1000000, item.text);
+	if (!is_good)
+		printf("%s** %s", *item.text ? "  " : "", item.fault);
+	putchar('\n');
+}
+
 static void take(struct dump *d, struct conversations *all, const struct recorded_packet *p)
 {
 	if (d->packets++ == 0)
@@ -172,6 +191,8 @@ static void take(struct dump *d, struct conversations *all, const struct recorde
 		conversations_take(all, &p->packet);
 	} else if (p->kind == PACKET_ROCE) {
 		take_roce(d, &p->packet);
+	} else if (p->kind == PACKET_FRAME) {
+		take_frame(d, &p->packet);
 	}
 }
 
@@ -227,18 +248,20 @@ static bool print_sums(const struct dump *d, const struct conversations *all)
 
 	if (all->mpa_count > 0)
 		print_mpa_sums(all);
-	else if (d->kinds[PACKET_ROCE] == 0 && all->iscsi_count == 0)
+	else if (d->kinds[PACKET_ROCE] == 0 && d->kinds[PACKET_FRAME] == 0 && all->iscsi_count == 0)
 		printf("no iWARP connection\n");
 	if (all->iscsi_count > 0)
 		print_iscsi_sums(all);
 	print_count(all->other_count, "other TCP connection", "");
 	print_count(d->kinds[PACKET_ROCE], "RoCEv2 packet", "");
+	print_count(d->kinds[PACKET_FRAME], "frame", " of a fabric");
 	print_count(d->kinds[PACKET_OTHER], "packet", " of other protocols");
 	print_count(d->kinds[PACKET_FRAGMENT], "IP fragment", " not looked into");
 	print_count(d->kinds[PACKET_MALFORMED], "packet", " with broken headers");
 	print_count(d->cut, "packet", " cut short when captured");
 	print_count(d->problems, "problem", "");
-	if (is_good && (all->mpa_count > 0 || d->kinds[PACKET_ROCE] > 0))
+	if (is_good &&
+	    (all->mpa_count > 0 || d->kinds[PACKET_ROCE] > 0 || d->kinds[PACKET_FRAME] > 0))
 		printf("all RDMA traffic decoded\n");
 	else if (is_good && all->iscsi_count > 0)
 		printf("all iSCSI traffic decoded\n");

@@ -31,6 +31,15 @@ enum {
 	NEXT_DESTINATION = 60
 };
 
+enum {
+	ERF_TIME_BYTES = 8,
+	ERF_FLAGS_TO_LOST = 5,
+	ERF_EXTENSION_BYTES = 8,
+	ERF_MORE = 0x80,
+	ERF_TYPE_MASK = 0x7f,
+	ERF_TYPE_INFINIBAND = 21
+};
+
 static size_t left(const struct rd *r)
 {
 	return (size_t)(r->end - r->at);
@@ -91,6 +100,8 @@ static uint16_t link_decode(enum packet_link link, struct rd *r)
 	case PACKET_NULL:
 		return family_type(rd_u32(r));
 	case PACKET_IP:
+	case PACKET_INFINIBAND:
+	case PACKET_ERF:
 	default:
 		return left(r) > 0 && *r->at >> 4 == 6 ? TYPE_IP6 : TYPE_IP4;
 	}
@@ -215,6 +226,32 @@ static enum packet_kind udp_decode(struct packet *p, struct rd *r)
 	return PACKET_ROCE;
 }
 
+/* The header of a record: time, type, flags, lengths of record and frame; then the frame. */
+static enum packet_kind erf_decode(struct packet *p, struct rd *r)
+{
+	uint8_t type, extension;
+	uint32_t said_bytes;
+
+	skip(r, ERF_TIME_BYTES);
+	type = extension = rd_u8(r);
+	skip(r, ERF_FLAGS_TO_LOST);
+	said_bytes = rd_u16(r);
+	for (int i = 0; (extension & ERF_MORE) && i < EXTENSIONS_MAX; i++) {
+		extension = rd_u8(r);
+		skip(r, ERF_EXTENSION_BYTES - 1);
+	}
+	if (r->is_short)
+		return PACKET_MALFORMED;
+	if ((type & ERF_TYPE_MASK) != ERF_TYPE_INFINIBAND)
+		return PACKET_OTHER;
+	*p = (struct packet){ .data = *r };
+	if (said_bytes > left(r))
+		p->lacks_bytes = said_bytes - (uint32_t)left(r);
+	else
+		p->data.end = p->data.at + said_bytes;
+	return PACKET_FRAME;
+}
+
 enum packet_kind packet_decode(struct packet *p, enum packet_link link, struct rd frame,
 			       uint32_t frame_bytes)
 {
@@ -225,6 +262,12 @@ enum packet_kind packet_decode(struct packet *p, enum packet_link link, struct r
 	uint16_t type;
 
 	memset(&v, 0, sizeof(v));
+	if (link == PACKET_ERF)
+		return erf_decode(p, &frame);
+	if (link == PACKET_INFINIBAND) {
+		*p = (struct packet){ .data = frame, .lacks_bytes = not_captured };
+		return PACKET_FRAME;
+	}
 	type = link_decode(link, &frame);
 	if (frame.is_short)
 		return PACKET_MALFORMED;

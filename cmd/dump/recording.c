@@ -33,6 +33,12 @@ static bool link_of(int type, enum packet_link *link)
 	case DLT_LOOP:
 		*link = PACKET_NULL;
 		return true;
+	case DLT_INFINIBAND:
+		*link = PACKET_INFINIBAND;
+		return true;
+	case DLT_ERF:
+		*link = PACKET_ERF;
+		return true;
 	default:
 		return false;
 	}

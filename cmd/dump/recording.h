@@ -19,7 +19,8 @@ struct recorded_packet {
 	uint64_t time_ns; /* since 1970 */
 	bool is_cut;	  /* the capture has not all of it */
 	enum packet_kind kind;
-	struct packet packet; /* PACKET_TCP, PACKET_ROCE; valid until the next is read */
+	struct packet
+		packet; /* PACKET_TCP, PACKET_ROCE, PACKET_FRAME; valid until the next is read */
 };
 
 /* "-" is the standard input. If it cannot be read NULL, and error goes on from its name. */

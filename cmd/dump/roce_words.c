@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/line.h"
 #include "wire/iba_aeth.h"
 #include "wire/iba_icrc.h"
 #include "wire/iba_psn.h"
@@ -143,32 +142,35 @@ static void say_headers(struct line *l, const struct iba_packet *p)
 		line_say(l, ", invalidates R_Key 0x%08" PRIx32, p->inv_r_key);
 }
 
+void iba_packet_words(const struct iba_packet *p, uint32_t count, struct line *l)
+{
+	line_say(l, "  %s, QP %06" PRIx32 ", PSN %06" PRIx32, iba_opcode_name(p->opcode),
+		 p->dest_qp, p->psn);
+	if (count > 1)
+		line_say(l, " to %06" PRIx32 ", %" PRIu32 " packets",
+			 iba_psn_add(p->psn, count - 1) & NUMBERS, count);
+	say_headers(l, p);
+	if (iba_form(p->opcode)->traits & IBA_PAYLOAD)
+		line_say(l, ", %s%" PRIu32 " byte%s", count > 1 ? "each of " : "", p->payload_bytes,
+			 p->payload_bytes == 1 ? "" : "s");
+	if (p->dest_qp == IBA_QPN_GSI && p->opcode == IBA_UD_SEND)
+		say_management(l, p);
+	if (p->is_solicited)
+		line_say(l, ", solicited");
+	if (p->is_ack_requested)
+		line_say(l, ", asks for an ACK");
+	if (p->has_fecn || p->has_becn)
+		line_say(l, ", congestion");
+}
+
 void roce_item_words(const struct roce_item *item, char *text, size_t length)
 {
-	const struct iba_packet *p = &item->packet;
 	struct line l = { text, length };
 
 	text[0] = 0;
 	say_address(&l, &item->from);
 	line_say(&l, " > ");
 	say_address(&l, &item->to);
-	if (!item->is_decoded)
-		return;
-	line_say(&l, "  %s, QP %06" PRIx32 ", PSN %06" PRIx32, iba_opcode_name(p->opcode),
-		 p->dest_qp, p->psn);
-	if (item->count > 1)
-		line_say(&l, " to %06" PRIx32 ", %" PRIu32 " packets",
-			 iba_psn_add(p->psn, item->count - 1) & NUMBERS, item->count);
-	say_headers(&l, p);
-	if (iba_form(p->opcode)->traits & IBA_PAYLOAD)
-		line_say(&l, ", %s%" PRIu32 " byte%s", item->count > 1 ? "each of " : "",
-			 p->payload_bytes, p->payload_bytes == 1 ? "" : "s");
-	if (p->dest_qp == IBA_QPN_GSI && p->opcode == IBA_UD_SEND)
-		say_management(&l, p);
-	if (p->is_solicited)
-		line_say(&l, ", solicited");
-	if (p->is_ack_requested)
-		line_say(&l, ", asks for an ACK");
-	if (p->has_fecn || p->has_becn)
-		line_say(&l, ", congestion");
+	if (item->is_decoded)
+		iba_packet_words(&item->packet, item->count, &l);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "cmd/dump/packet.h"
+#include "cmd/line.h"
 #include "wire/iba.h"
 
 enum { ROCE_FAULT_BYTES = 96 };
@@ -31,6 +32,9 @@ bool roce_item_is_middle(const struct roce_item *item);
 
 /* Whether `next` goes on where the run ends: then it is part of it. */
 bool roce_item_join(struct roce_item *run, const struct roce_item *next);
+
+/* Headers and management datagram of a packet; of `count` packets in a run, the first. */
+void iba_packet_words(const struct iba_packet *p, uint32_t count, struct line *l);
 
 /* Without its fault. */
 void roce_item_words(const struct roce_item *item, char *text, size_t length);

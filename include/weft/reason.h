@@ -457,6 +457,16 @@ enum weft_reason {
 	WEFT_R_VHOST_RING,
 	WEFT_R_VHOST_CHAIN,
 
+	/* The fabric: frames of a link, and management. */
+	WEFT_R_FRAME_SHORT,
+	WEFT_R_FRAME_VERSION,
+	WEFT_R_FRAME_LENGTH,
+	WEFT_R_FRAME_VCRC,
+	WEFT_R_FRAME_ICRC,
+	WEFT_R_SMP_CLASS,
+	WEFT_R_SMP_ROUTE,
+	WEFT_R_MAD_VALUE,
+
 	WEFT_REASON_COUNT
 };
 

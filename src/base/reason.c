@@ -635,6 +635,8 @@ static const struct reason_row *reason_row(enum weft_reason reason)
 {
 	if ((unsigned int)reason >= WEFT_REASON_COUNT)
 		return &unknown;
+	if ((unsigned int)reason >= REASON_FABRIC_FIRST)
+		return &reason_fabric_rows[reason - REASON_FABRIC_FIRST];
 	if ((unsigned int)reason >= REASON_LAN_FIRST)
 		return &reason_lan_rows[reason - REASON_LAN_FIRST];
 	if ((unsigned int)reason >= REASON_PUSH_FIRST)

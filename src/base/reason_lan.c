@@ -5,7 +5,7 @@
 
 #define ROW(reason) [(reason)-REASON_LAN_FIRST]
 
-const struct reason_row reason_lan_rows[WEFT_REASON_COUNT - REASON_LAN_FIRST] = {
+const struct reason_row reason_lan_rows[REASON_FABRIC_FIRST - REASON_LAN_FIRST] = {
 	ROW(WEFT_R_LAN_TEXT) = { "lan_text", "-", EINVAL,
 				 "A frame port is KIND:NAME[,OPTION...], with the options of its "
 				 "kind (docs/card.md)." },

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tables of reasons, each for a range of numbers: reason.c has the first, reason_iscsi.c those
- * from REASON_ISCSI_FIRST on, reason_push.c and reason_lan.c those behind.
+ * from REASON_ISCSI_FIRST on, reason_push.c, reason_lan.c and reason_fabric.c
+ * those behind.
  */
 #pragma once
 
@@ -17,9 +18,11 @@ struct reason_row {
 enum {
 	REASON_ISCSI_FIRST = WEFT_R_ISCSI_SHORT,
 	REASON_PUSH_FIRST = WEFT_R_PUSH_SHORT,
-	REASON_LAN_FIRST = WEFT_R_LAN_TEXT
+	REASON_LAN_FIRST = WEFT_R_LAN_TEXT,
+	REASON_FABRIC_FIRST = WEFT_R_FRAME_SHORT
 };
 
 extern const struct reason_row reason_iscsi_rows[REASON_PUSH_FIRST - REASON_ISCSI_FIRST];
 extern const struct reason_row reason_push_rows[REASON_LAN_FIRST - REASON_PUSH_FIRST];
-extern const struct reason_row reason_lan_rows[WEFT_REASON_COUNT - REASON_LAN_FIRST];
+extern const struct reason_row reason_lan_rows[REASON_FABRIC_FIRST - REASON_LAN_FIRST];
+extern const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIRST];

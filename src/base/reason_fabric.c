@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/reason_rows.h"
+
+#include <errno.h>
+
+#define ROW(reason) [(reason)-REASON_FABRIC_FIRST]
+
+const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIRST] = {
+	ROW(WEFT_R_FRAME_SHORT) = { "frame_short", "FAB-02", EBADMSG,
+				    "A frame of the fabric ends inside its headers or CRCs." },
+	ROW(WEFT_R_FRAME_VERSION) = { "frame_version", "FAB-02", EPROTONOSUPPORT,
+				      "A frame of the fabric has a link version that is not 0." },
+	ROW(WEFT_R_FRAME_LENGTH) = { "frame_length", "FAB-02", EBADMSG,
+				     "A frame of the fabric is not as long as its local route header "
+				     "says, or longer than any can be." },
+	ROW(WEFT_R_FRAME_VCRC) = { "frame_vcrc", "FAB-07", EBADMSG,
+				   "The variant CRC of a frame is wrong: the last link damaged it." },
+	ROW(WEFT_R_FRAME_ICRC) = { "frame_icrc", "FAB-07", EBADMSG,
+				   "The invariant CRC of a frame is wrong: it was damaged between its "
+				   "endnodes, in a node and not on a link." },
+	ROW(WEFT_R_SMP_CLASS) = { "smp_class", "-", EPROTONOSUPPORT,
+				  "A management datagram is of another class than subnet management." },
+	ROW(WEFT_R_SMP_ROUTE) = { "smp_route", "-", EPROTO,
+				  "A directed route has more than 63 hops, or is further than at its "
+				  "end." },
+	ROW(WEFT_R_MAD_VALUE) = { "mad_value", "-", EPROTO,
+				  "A field of a management attribute has a value that is reserved." },
+};

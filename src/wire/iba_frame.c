@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/iba_frame.h"
+
+#include "base/crc.h"
+#include "base/cursor.h"
+#include "wire/iba_icrc.h"
+
+enum {
+	LINK_VERSION_MASK = 0xf,
+	LANE_MASK = 0xf0, /* of the first byte */
+	NEXT_MASK = 3,
+	WORDS_MASK = 0x7ff,
+	HOP_LIMIT_AT = 7,
+	MASKED = 0xff
+};
+
+/* ---- Local route header --------------------------------------------------------------------- */
+
+enum weft_reason iba_lrh_decode(struct iba_lrh *h, const uint8_t *bytes, size_t length)
+{
+	struct rd r = rd_of(bytes, length);
+	uint8_t lane = rd_u8(&r), level = rd_u8(&r);
+	struct iba_lrh v = { .lane = lane >> 4, .level = level >> 4, .next = level & NEXT_MASK };
+
+	v.to = rd_u16(&r);
+	v.bytes = (rd_u16(&r) & WORDS_MASK) * 4U;
+	v.from = rd_u16(&r);
+	if (length < IBA_FRAME_MIN)
+		return WEFT_R_FRAME_SHORT;
+	if (lane & LINK_VERSION_MASK)
+		return WEFT_R_FRAME_VERSION;
+	if (v.bytes + IBA_VCRC_BYTES != length || length > IBA_FRAME_MAX)
+		return WEFT_R_FRAME_LENGTH;
+	*h = v;
+	return WEFT_OK;
+}
+
+void iba_lrh_encode(const struct iba_lrh *h, uint8_t bytes[IBA_LRH_BYTES])
+{
+	struct wr w = wr_of(bytes, IBA_LRH_BYTES);
+
+	wr_u8(&w, (uint8_t)(h->lane << 4));
+	wr_u8(&w, (uint8_t)(h->level << 4 | h->next));
+	wr_u16(&w, h->to);
+	wr_u16(&w, (uint16_t)(h->bytes / 4));
+	wr_u16(&w, h->from);
+}
+
+/* ---- CRCs ----------------------------------------------------------------------------------- */
+
+/* x^16 + x^12 + x^3 + x + 1 from all ones, low bit first and complemented (IBA 7.8.2). */
+uint16_t iba_vcrc(const uint8_t *bytes, size_t length)
+{
+	static const uint16_t reversed = 0xd008;
+	uint16_t crc = UINT16_MAX;
+
+	for (size_t i = 0; i < length; i++) {
+		crc ^= bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = (uint16_t)(crc >> 1 ^ (crc & 1 ? reversed : 0));
+	}
+	return (uint16_t)~crc;
+}
+
+/* As both CRCs are sent: the least significant byte first. */
+static uint16_t little_u16(const uint8_t *bytes)
+{
+	return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+/* What may change on the way counts as ones (IBA 7.8.1). */
+static uint32_t icrc_begin(const uint8_t *bytes, bool has_grh)
+{
+	uint8_t head[IBA_LRH_BYTES + IBA_GRH_BYTES];
+	size_t length = IBA_LRH_BYTES + (has_grh ? IBA_GRH_BYTES : 0);
+
+	memcpy(head, bytes, length);
+	head[0] |= LANE_MASK;
+	if (has_grh) {
+		struct wr w = wr_of(head + IBA_LRH_BYTES, IBA_GRH_BYTES);
+
+		wr_u32(&w, 0x6fffffff); /* traffic class and flow label */
+		head[IBA_LRH_BYTES + HOP_LIMIT_AT] = MASKED;
+	}
+	return crc32_add(CRC32_BEGIN, head, length);
+}
+
+/* ---- Frame ---------------------------------------------------------------------------------- */
+
+static enum weft_reason packet_decode(struct iba_frame *v, const uint8_t *bytes, size_t length)
+{
+	size_t at = IBA_LRH_BYTES + (v->has_grh ? IBA_GRH_BYTES : 0);
+	enum weft_reason reason;
+
+	if (length < at + IBA_BTH_BYTES + IBA_ICRC_BYTES)
+		return WEFT_R_FRAME_SHORT;
+	if (v->has_grh) {
+		reason = iba_grh_decode(&v->grh, bytes + IBA_LRH_BYTES);
+		if (reason != WEFT_OK)
+			return reason;
+	}
+	if (iba_icrc_differs(icrc_begin(bytes, v->has_grh), bytes + at, length - at) != 0)
+		return WEFT_R_FRAME_ICRC;
+	reason = iba_decode(&v->packet, bytes + at, length - at);
+	v->has_packet = reason == WEFT_OK;
+	return reason;
+}
+
+enum weft_reason iba_frame_decode(struct iba_frame *f, const uint8_t *bytes, size_t length)
+{
+	struct iba_frame v = { .has_packet = false };
+	enum weft_reason reason = iba_lrh_decode(&v.lrh, bytes, length);
+
+	if (reason != WEFT_OK)
+		return reason;
+	length -= IBA_VCRC_BYTES;
+	if (little_u16(bytes + length) != iba_vcrc(bytes, length))
+		return WEFT_R_FRAME_VCRC;
+	v.has_grh = v.lrh.next == IBA_NEXT_GRH;
+	if (v.lrh.next == IBA_NEXT_BTH || v.has_grh)
+		reason = packet_decode(&v, bytes, length);
+	if (reason == WEFT_OK)
+		*f = v;
+	return reason;
+}
