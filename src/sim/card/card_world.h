@@ -19,9 +19,9 @@
 #pragma once
 
 #include "push/push.h"
-#include "sim/iwarp/tcp_link.h"
 #include "sim/roce/ib_node.h"
 #include "sim/world/sim_trace.h"
+#include "sim/world/tcp_link.h"
 
 enum {
 	CDW_HOSTS = 2,
