@@ -156,11 +156,12 @@ static bool record_read(struct near *n, struct near_in *i)
 {
 	const uint8_t *bytes;
 	size_t length = ring_peek(&i->ring, &bytes);
+	const struct near_record *shared = (const void *)bytes;
 	struct near_record r;
 
 	if (length == 0)
 		return false;
-	memcpy(&r, bytes, sizeof(r));		   /* in the ring, even if less was put */
+	memcpy(&r, shared, sizeof(r));		   /* in the ring, even if less was put */
 	atomic_signal_fence(memory_order_seq_cst); /* no compiler reads it a second time */
 	if (r.bytes > bytes_max(i, r.run) || ring_round(NEAR_RECORD_BYTES + r.bytes) > length) {
 		i->ring.is_broken = true;
@@ -170,8 +171,8 @@ static bool record_read(struct near *n, struct near_in *i)
 		.bytes = bytes + NEAR_RECORD_BYTES,
 		.length = r.bytes,
 		.is_ipv6 = r.is_ipv6,
-		.from = r.from,
-		.to = r.to,
+		.from = shared->from, /* read here alone: these two need not be copied twice */
+		.to = shared->to,
 		.traffic_class = r.traffic_class,
 		.hop_limit = r.hop_limit,
 		.is_ipv4_word_known = true,
