@@ -211,11 +211,12 @@ static const struct verdict absent = { .reason = WEFT_R_SPACE_UNMAPPED, .is_abse
 static struct verdict place_send(struct ib_conn *c, const struct iba_packet *p)
 {
 	const struct stretch all = qp_recv_stretch(c->resp.qp);
-	struct stretch part = all;
+	struct stretch part;
 	enum weft_reason r;
 
 	if (all.count == 1 && !c->is_ee && place_known(c, p, all.sges, c->resp.in.recv_checked))
 		return good;
+	part = all;
 	part.offset = c->resp.in.bytes;
 	part.length = p->payload_bytes;
 	part.can_wait = conn_can_wait(c);
