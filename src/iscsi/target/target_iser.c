@@ -175,6 +175,7 @@ void iscsi_iser_received(struct iscsi_connection *c, const uint8_t *bytes, uint3
 	if (c->state == CONN_CLOSED)
 		return;
 	c->heard_ns = now_ns;
+	c->is_pinging = false;
 	if (!list_is_empty(&c->iser->waiting) || !message_take(c, bytes, length))
 		reason = message_keep(c->iser, bytes, length);
 	if (reason != WEFT_OK)

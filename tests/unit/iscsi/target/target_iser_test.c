@@ -437,6 +437,41 @@ TEST(test_iser_an_stag_that_is_refused_ends_the_session_and_frees_its_tasks)
 	expect_end(e, WEFT_R_PEER_RIGHTS);
 }
 
+/* The target waits for an answer for longer than it then leaves the initiator alone. */
+TEST(test_iser_an_idle_initiator_that_answers_pings_stays)
+{
+	const uint64_t second_ns = 1000000000;
+	struct iscsi_pdu p = { 0 };
+	uint32_t pings = 0;
+	struct end *e;
+
+	rig_init(&r);
+	r.config.ping_after_ns = 10 * second_ns;
+	r.config.ping_wait_ns = 20 * second_ns;
+	rig_start(&r);
+	end_count = 0;
+	e = login("RDMAExtensions=Yes ");
+	for (int i = 0; i < 20; i++) {
+		r.now_ns = iscsi_node_due(r.node);
+		iscsi_node_expire(r.node, r.now_ns);
+		run();
+		REQUIRE(e->c != NULL);
+		if (e->message_bytes == 0)
+			continue;
+		p = (struct iscsi_pdu){ .opcode = ISCSI_NOP_OUT,
+					.is_immediate = true,
+					.is_final = true,
+					.itt = ISCSI_TAG_NONE,
+					.ttt = last(e, ISCSI_NOP_IN).ttt,
+					.cmd_sn = e->cmd_sn,
+					.exp_stat_sn = e->exp_stat_sn };
+		pings++;
+		send_plain(e, &p, NULL);
+	}
+	EXPECT(pings > 5);
+	stop();
+}
+
 TEST(test_iser_a_queue_pair_that_fails_ends_the_session_for_its_reason)
 {
 	struct end *e = start();
