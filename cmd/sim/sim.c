@@ -63,6 +63,7 @@ static const char usage[] =
 	"                     which may stop at any step\n"
 	"  --world iscsi      iSCSI: initiators and a target with disks, on TCP connections that\n"
 	"                     delay, chop, cut, reset and corrupt; either side may stop at any step\n"
+	"  --world iscsi-iser the same by iSER, on iWARP\n"
 	"  --world card       a split network card: two hosts and an I/O unit that push packets to\n"
 	"                     each other, by RoCE or iWARP; any of them may stop at any step\n"
 	"  --seed N    the seed: the same number, the same history\n"
@@ -166,6 +167,7 @@ static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums)
 	[SIM_ROCE_RUNS] = roce_add,	[SIM_ROCE_NEAR] = roce_add,    [SIM_RIO] = rio_add,
 	[SIM_ROCE_NEAR_UC] = roce_add,	[SIM_ROCE_NEAR_UD] = roce_add, [SIM_ISCSI] = iscsi_add,
 	[SIM_ROCE_NEAR_XRC] = roce_add, [SIM_ROCE_NEAR_RD] = roce_add, [SIM_CARD] = card_add,
+	[SIM_ISCSI_ISER] = iscsi_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */

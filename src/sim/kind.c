@@ -173,7 +173,12 @@ static struct world *rio_clock(void *world)
 
 static int iscsi_open(void *world, uint64_t seed)
 {
-	return iscsi_world_open(world, seed);
+	return iscsi_world_open(world, seed, false);
+}
+
+static int iscsi_iser_open(void *world, uint64_t seed)
+{
+	return iscsi_world_open(world, seed, true);
 }
 
 static bool iscsi_step(void *world)
@@ -383,5 +388,14 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.failure = card_failure,
 		.close = card_close,
 		.clock = card_clock,
+	},
+	[SIM_ISCSI_ISER] = {
+		.name = "iscsi-iser",
+		.world_bytes = sizeof(struct iscsi_world),
+		.open = iscsi_iser_open,
+		.step = iscsi_step,
+		.failure = iscsi_failure,
+		.close = iscsi_close,
+		.clock = iscsi_clock,
 	},
 };

@@ -26,7 +26,8 @@ enum sim_kind_id {
 	SIM_ROCE_NEAR_RD,
 	SIM_RIO,   /* sim/rio/rio_world.h */
 	SIM_ISCSI, /* sim/iscsi/iscsi_world.h */
-	SIM_CARD,  /* sim/card/card_world.h */
+	SIM_ISCSI_ISER,
+	SIM_CARD, /* sim/card/card_world.h */
 	SIM_KINDS
 };
 

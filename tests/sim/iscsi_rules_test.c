@@ -7,11 +7,12 @@
 #include "seeds.h"
 #include "test.h"
 
-#define RUN(...)                                                                                   \
+#define RUN_OF(kind, ...)                                                                          \
 	do {                                                                                       \
 		static const uint64_t seeds[] = { __VA_ARGS__ };                                   \
-		seeds_run_each(SIM_ISCSI, seeds, sizeof(seeds) / sizeof(seeds[0]));                \
+		seeds_run_each(kind, seeds, sizeof(seeds) / sizeof(seeds[0]));                     \
 	} while (0)
+#define RUN(...) RUN_OF(SIM_ISCSI, __VA_ARGS__)
 
 /* A device has a write of a session that is gone; the next one of its initiator writes the same. */
 TEST(test_rfc7143_6_3_5_new_session_waits_for_tasks_of_the_old)
@@ -71,4 +72,22 @@ TEST(test_compare_and_write_is_not_sent_again)
 TEST(test_write_with_fua_survives_a_power_failure)
 {
 	RUN(1, 4, 6, 9);
+}
+
+/* Several Reads of one write are under way, by iSER. */
+TEST(test_rfc7145_7_write_begins_when_all_its_data_is_there)
+{
+	RUN_OF(SIM_ISCSI_ISER, 16, 34, 44, 55);
+}
+
+/* Commands by iSER are over, while others are under way. */
+TEST(test_rfc7145_7_memory_of_a_command_that_is_over_is_not_lent)
+{
+	RUN_OF(SIM_ISCSI_ISER, 1, 2, 3);
+}
+
+/* An idle session by iSER that answers pings. */
+TEST(test_iser_idle_session_that_answers_pings_stays)
+{
+	RUN_OF(SIM_ISCSI_ISER, 2589);
 }

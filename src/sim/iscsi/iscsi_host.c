@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "loopback/loopback.h"
-#include "sim/iscsi/iscsi_world.h"
+#include "sim/iscsi/iscsi_iser.h"
 #include "wire/iscsi_sn.h"
 
 /* Identifiers of work requests: a kind, and an index. */
@@ -228,6 +228,10 @@ static void take_completion(struct isw_host *h, const struct weft_completion *c)
 	bool is_good = c->status == WEFT_SUCCESS;
 	bool is_live = h->qp && h->qp->state == WEFT_QPS_SQE;
 
+	if (h->iser) {
+		isw_iser_host_completed(h, c);
+		return;
+	}
 	switch ((enum wr_kind)(c->id >> 32)) {
 	case WR_RECEIVE:
 		if (is_good && h->is_begun)
@@ -355,6 +359,10 @@ void isw_host_dialled(struct isw_host *h, uint64_t which)
 	if (!h->is_up || !h->is_dialling || (uint32_t)which != h->dial)
 		return;
 	h->is_dialling = false;
+	if (h->iser) {
+		isw_iser_host_dialled(h, (uint32_t)(which >> 32));
+		return;
+	}
 	CHECK(!h->qp && qp_open(h));
 	h->link = isw_link_dial(h->world, h->index, (uint32_t)(which >> 32));
 	if (!h->link) {
@@ -433,6 +441,8 @@ static bool session_run(struct isw_host *h)
 	struct iscsi_event e;
 	bool has_run = false;
 
+	if (h->iser)
+		isw_iser_host_settle(h);
 	while (h->is_up && iscsi_initiator_event(h->session, &e)) {
 		take_event(h, &e);
 		has_run = true;
@@ -459,20 +469,36 @@ static bool close_now(struct isw_host *h)
 	return true;
 }
 
-bool isw_host_run(struct isw_host *h)
+/* Streams that have something new. */
+static bool attend(struct isw_host *h)
 {
 	struct iscsi_offload *s;
-	bool has_run = false;
+	struct iwarp_stream *t;
+	bool has_any = false;
+
+	while (h->iser && (t = iwarp_attend(&h->attention)) != NULL) {
+		tcp_end_service(iwarp_owner(t));
+		has_any = true;
+	}
+	while (!h->iser && (s = iscsi_offload_attend(&h->attention)) != NULL) {
+		isw_link_serve(iscsi_offload_owner(s), ISCSI_INITIATOR);
+		has_any = true;
+	}
+	return has_any;
+}
+
+bool isw_host_run(struct isw_host *h)
+{
+	bool has_run;
 
 	if (!h->is_up)
 		return false;
 	for (uint32_t i = 0; adapter_progress(&h->adapter, now(h)); i++)
 		CHECK(i < 1000000);
-	while ((s = iscsi_offload_attend(&h->attention)) != NULL) {
-		isw_link_serve(iscsi_offload_owner(s), ISCSI_INITIATOR);
-		has_run = true;
-	}
+	has_run = attend(h);
 	has_run |= poll(h);
+	if (h->iser)
+		has_run |= isw_iser_host_run(h);
 	if (h->is_resuming) {
 		resume(h);
 		has_run = true;
@@ -495,13 +521,16 @@ static enum weft_reason adapter_open(struct isw_host *h)
 			     .qps_max = 4,
 			     .cqs_max = 1,
 			     .srqs_max = 1,
-			     .pds_max = 1 },
+			     .pds_max = 1,
+			     .policy = w->is_iser ? WEFT_POLICY_STRICT : WEFT_POLICY_OPEN },
 		.trace = &w->world.trace,
 	};
+	/* Rights for peers are only to make windows from. */
+	const uint32_t more = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_BIND;
 	const struct weft_region_options region = {
 		.addr = (uintptr_t)h->arena,
 		.length = ARENA_BYTES,
-		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE,
+		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | (w->is_iser ? more : 0),
 		.is_zero_based = true,
 	};
 	struct mem_owner owner;
@@ -564,7 +593,8 @@ int isw_host_start(struct iscsi_world *w, uint32_t index)
 		return -1;
 	memset(h->arena, 0, ARENA_BYTES);
 	isw_asks_begin(h, h->arena + ASKS_AT, copies);
-	if (adapter_open(h) != WEFT_OK || session_open(h) != WEFT_OK)
+	if (adapter_open(h) != WEFT_OK || session_open(h) != WEFT_OK ||
+	    (w->is_iser && isw_iser_host_open(h) < 0))
 		return -1;
 	h->is_up = true;
 	isw_trace(w, ISW_TRACE_STARTED, index, h->life, 0);
@@ -592,6 +622,8 @@ void isw_host_stop(struct isw_host *h)
 	isw_asks_judge_memory(h);
 	isw_asks_lost(h);
 	(void)poll(h);
+	if (h->iser)
+		isw_iser_host_close(h);
 	if (mem_region_deregister(&h->adapter.mem, h->pd->number, h->region) != WEFT_OK ||
 	    cq_destroy(h->cq) != WEFT_OK || pd_destroy(h->pd) != WEFT_OK ||
 	    adapter_fini(&h->adapter) != WEFT_OK)

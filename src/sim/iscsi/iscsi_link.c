@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "sim/iscsi/iscsi_world.h"
+#include "sim/iscsi/iscsi_iser.h"
 
 enum { ROUNDS_MAX = 1000000, CLOSE_WAIT_MS = 200 };
 
@@ -17,11 +17,17 @@ static enum iscsi_side other(enum iscsi_side side)
 
 bool isw_link_is_free(const struct isw_link *l)
 {
+	if (l->world->is_iser)
+		return tcp_link_is_over(&l->tcp) && !l->far && l->world->hosts[l->host].link != l;
 	return !l->ends[0].is_used && !l->ends[1].is_used;
 }
 
 void isw_link_fini(struct isw_link *l)
 {
+	if (l->world->is_iser) {
+		tcp_link_fini(&l->tcp);
+		return;
+	}
 	world_alarm_cancel(&l->world->world, &l->due);
 	world_alarm_cancel(&l->world->world, &l->ends[0].hold);
 	world_alarm_cancel(&l->world->world, &l->ends[1].hold);
@@ -84,10 +90,13 @@ struct isw_link *isw_link_dial(struct iscsi_world *w, uint32_t host, uint32_t po
 			l = &w->links[i];
 	if (!l || !w->node)
 		return NULL;
-	isw_link_fini(l);
+	if (!w->is_iser)
+		isw_link_fini(l);
 	l->host = host;
 	l->portal = portal;
 	l->is_silent = false;
+	if (w->is_iser)
+		return isw_iser_link_dial(l);
 	l->due.event = (struct world_event){ .node = l->id, .kind = ISW_EV_LINK_DUE };
 	isw_wire_begin(&l->wire);
 	if (!begin(l))
@@ -100,14 +109,27 @@ struct isw_link *isw_link_dial(struct iscsi_world *w, uint32_t host, uint32_t po
 
 void isw_link_reset(struct isw_link *l)
 {
+	if (l->world->is_iser)
+		tcp_link_reset(&l->tcp);
 	if (!l->has_pipes)
 		return;
 	sim_stream_reset(&l->ends[0].out);
 	sim_stream_reset(&l->ends[1].out);
 }
 
+void isw_link_close(struct isw_link *l, uint32_t side)
+{
+	if (l->has_pipes)
+		sim_stream_close(&l->ends[side].out);
+	/* Its sender would not know: what it sends passes no more. */
+	else if (l->tcp.has_pipes)
+		sim_stream_cut(&l->tcp.ends[side].out);
+}
+
 void isw_link_cut(struct isw_link *l)
 {
+	if (l->world->is_iser)
+		isw_iser_link_cut(l);
 	if (!l->has_pipes)
 		return;
 	sim_stream_cut(&l->ends[0].out);
@@ -116,6 +138,10 @@ void isw_link_cut(struct isw_link *l)
 
 void isw_link_calm(struct isw_link *l)
 {
+	if (l->world->is_iser) {
+		isw_iser_link_calm(l);
+		return;
+	}
 	for (uint32_t side = 0; side < 2 && l->has_pipes; side++) {
 		l->ends[side].out.line.faults = (struct sim_faults){ 0 };
 		if (!l->is_silent)
@@ -130,6 +156,8 @@ void isw_link_leave(struct isw_link *l, enum iscsi_side side, uint32_t as)
 {
 	struct isw_end *e = &l->ends[side];
 
+	if (l->world->is_iser)
+		isw_iser_link_leave(l, side, as);
 	if (!e->is_used)
 		return;
 	e->is_used = false;
@@ -315,6 +343,8 @@ void isw_link_serve(struct isw_link *l, enum iscsi_side side)
 	struct isw_end *e = &l->ends[side];
 	bool has_moved = true;
 
+	if (l->far)
+		isw_iser_end_serve(l);
 	if (!e->is_used) {
 		if (l->has_pipes)
 			left(l, side);

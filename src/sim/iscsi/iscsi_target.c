@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "iscsi/login/text.h"
-#include "sim/iscsi/iscsi_world.h"
+#include "sim/iscsi/iscsi_iser.h"
 
 enum {
 	PORTAL_TAG = 1,
@@ -339,7 +339,7 @@ int isw_target_start(struct iscsi_world *w)
 		if (unit_start(w, i) != WEFT_OK)
 			return -1;
 	}
-	if (node_start(w) != WEFT_OK)
+	if (node_start(w) != WEFT_OK || (w->is_iser && isw_iser_target_start(w) < 0))
 		return -1;
 	isw_trace(w, ISW_TRACE_TARGET_STARTED, 0, w->target_life, 0);
 	return 0;
@@ -360,6 +360,8 @@ static void target_destroy(struct iscsi_world *w)
 	else
 		iscsi_node_destroy(w->node);
 	w->node = NULL;
+	if (w->is_iser)
+		isw_iser_target_stop(w);
 	world_alarm_cancel(&w->world, &w->target_due);
 	scsi_target_destroy(w->scsi);
 	for (uint32_t i = 0; i < w->limits.units; i++) {
@@ -410,6 +412,8 @@ bool isw_target_run(struct iscsi_world *w)
 
 	if (!w->node)
 		return false;
+	if (w->is_iser)
+		has_run = isw_iser_target_run(w);
 	iscsi_node_run(w->node, w->world.now_ns);
 	while ((c = iscsi_node_attend(w->node)) != NULL) {
 		isw_link_serve(iscsi_connection_owner(c), ISCSI_TARGET);

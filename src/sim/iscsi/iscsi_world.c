@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "sim/iscsi/iscsi_iser.h"
 #include "sim/world/swarm.h"
 
 enum {
@@ -88,6 +89,8 @@ static void wishes_draw(struct iscsi_world *w)
 		wish_draw(w, &l->wishes[i]);
 		l->wishes[i].session.has_pdus_in_order = isw_draw(w, 2);
 		l->wishes[i].session.has_sequences_in_order = isw_draw(w, 2);
+		if (w->is_iser)
+			isw_iser_wish(&l->wishes[i]);
 	}
 	iscsi_target_wish_init(&l->target_wish);
 	wish_draw(w, &l->target_wish);
@@ -164,8 +167,11 @@ static void limits_draw(struct iscsi_world *w)
 	l->depth = 1 + isw_draw(w, ISW_ASKS);
 	l->sges = 1 + isw_draw(w, 3);
 	l->tags_max = isw_draw(w, 4) == 0 ? FULL_TAGS + isw_draw(w, 4) : 64;
-	if (l->is_calm)
+	if (l->is_calm || w->is_iser)
 		l->tags_max = 64;
+	/* A command names one piece of memory. */
+	if (w->is_iser)
+		l->sges = 1;
 	l->on_failure = isw_draw(w, 2) ? WEFT_FAIL_DRAIN : WEFT_FAIL_TERMINATE;
 	l->recovery.reconnects_max = isw_draw(w, 4) == 0 ? isw_draw(w, 3) : 1000;
 	l->recovery.retries_max = l->is_private ? 1 + isw_draw(w, 8) : 0;
@@ -192,7 +198,7 @@ static void schedule_ask(struct isw_host *h)
 
 static void settle(struct iscsi_world *w);
 
-int iscsi_world_open(struct iscsi_world *w, uint64_t seed)
+int iscsi_world_open(struct iscsi_world *w, uint64_t seed, bool is_iser)
 {
 	const struct world_options o = { .seed = seed,
 					 .events_max = EVENTS_MAX,
@@ -201,11 +207,14 @@ int iscsi_world_open(struct iscsi_world *w, uint64_t seed)
 	memset(w, 0, sizeof(*w));
 	if (world_init(&w->world, &o) < 0)
 		return -1;
+	w->is_iser = is_iser;
 	limits_draw(w);
 	w->target_due.event = (struct world_event){ .kind = ISW_EV_TARGET_DUE };
 	for (uint32_t i = 0; i < ISW_LINKS; i++) {
 		w->links[i].world = w;
 		w->links[i].id = i;
+		if (is_iser)
+			tcp_link_init(&w->links[i].tcp, &w->world, i, ISW_EV_TCP);
 	}
 	isw_blocks_open(w);
 	if (isw_units_open(w) < 0 || isw_target_start(w) < 0)
@@ -272,8 +281,7 @@ static void fault_of(struct iscsi_world *w, uint32_t which)
 		isw_link_reset(l);
 		break;
 	case 1: /* the end of one direction */
-		if (l->has_pipes)
-			sim_stream_close(&l->ends[isw_draw(w, 2)].out);
+		isw_link_close(l, isw_draw(w, 2));
 		break;
 	case 2:
 		isw_link_cut(l);
@@ -555,6 +563,10 @@ static void handle(struct iscsi_world *w, const struct world_event *e)
 	case ISW_EV_READABLE:
 	case ISW_EV_WRITABLE:
 		link_event(w, e);
+		break;
+	default:
+		tcp_end_event(&w->links[e->node / 2].tcp.ends[e->node % 2],
+			      (enum tcp_event)(e->kind - ISW_EV_TCP));
 		break;
 	}
 }

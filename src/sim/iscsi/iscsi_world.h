@@ -16,6 +16,7 @@
  *	iscsi_target.c	the target's process, its units, and the judge of what devices are asked
  *	iscsi_blocks.c	the judge of blocks: which values a read may bring
  *	iscsi_words.c	its events in words
+ *	iscsi_iser.h	all of it by iSER
  *
  * The judges stand outside the cores. Time in judgements is w->tick, which counts the begins and
  * ends of requests: it orders those of one instant.
@@ -28,6 +29,7 @@
 #include "sim/world/sim_disk.h"
 #include "sim/world/sim_trace.h"
 #include "sim/world/stream.h"
+#include "sim/world/tcp_link.h"
 #include "verbs/verbs.h"
 
 enum {
@@ -199,6 +201,9 @@ struct isw_link {
 	struct iscsi_connection *connection;
 	struct world_alarm due; /* of the stream */
 	struct isw_wire wire;
+	/* By iSER, instead of ends, stream, due and wire. */
+	struct tcp_link tcp;
+	struct isw_iser_end *far; /* the target's queue pair; NULL: none, and no connection */
 };
 
 /* ---- Requests ------------------------------------------------------------------------------- */
@@ -251,6 +256,7 @@ struct isw_host {
 	struct weft_qp *qp; /* NULL: no connection */
 	struct isw_link *link;
 	struct list attention;
+	struct isw_iser_host *iser; /* NULL: by TCP */
 	uint32_t region;
 	uint8_t *arena;
 	struct iscsi_initiator *session;
@@ -317,13 +323,15 @@ enum isw_phase {
 
 struct iscsi_world {
 	struct world world;
+	bool is_iser;
 	struct isw_limits limits;
 	struct isw_host hosts[ISW_HOSTS];
 	struct isw_link links[ISW_LINKS];
 	struct isw_unit units[ISW_UNITS];
 	struct scsi_target *scsi;
-	struct iscsi_node *node; /* NULL: the target is down */
-	bool is_leaving;	 /* the node ends in order */
+	struct iscsi_node *node;	     /* NULL: the target is down */
+	bool is_leaving;		     /* the node ends in order */
+	struct isw_iser_target *iser_target; /* with the node */
 	uint32_t target_life;
 	struct world_alarm target_due;
 	enum isw_phase phase;
@@ -338,7 +346,7 @@ struct iscsi_world {
 };
 
 /* 0, or -1: out of memory. */
-int iscsi_world_open(struct iscsi_world *w, uint64_t seed);
+int iscsi_world_open(struct iscsi_world *w, uint64_t seed, bool is_iser);
 
 /* Runs one event. False: the run is over, or a check failed. */
 bool iscsi_world_step(struct iscsi_world *w);
@@ -364,7 +372,8 @@ enum isw_event {
 	ISW_EV_LINK_DUE, /* node: link */
 	ISW_EV_HOLD,	 /* node: 2 * link + side */
 	ISW_EV_READABLE, /* node: 2 * link + side of the receiver */
-	ISW_EV_WRITABLE	 /* node: 2 * link + side of the sender */
+	ISW_EV_WRITABLE, /* node: 2 * link + side of the sender */
+	ISW_EV_TCP	 /* the first of enum tcp_event */
 };
 
 static inline uint32_t isw_draw(struct iscsi_world *w, uint32_t below)
@@ -396,6 +405,8 @@ void isw_link_serve(struct isw_link *l, enum iscsi_side side);
 /* The network resets it; or nothing passes any more. */
 void isw_link_reset(struct isw_link *l);
 void isw_link_cut(struct isw_link *l);
+/* One direction of it ends, or loses all. */
+void isw_link_close(struct isw_link *l, uint32_t side);
 void isw_link_calm(struct isw_link *l);
 /* The process at this end has gone; as: 0 the end of its stream, 1 a reset, 2 silence. */
 void isw_link_leave(struct isw_link *l, enum iscsi_side side, uint32_t as);
