@@ -315,6 +315,9 @@ static void session_abandon(struct weft_iscsi_session *s)
 static const char *status_text(uint16_t status)
 {
 	switch (status) {
+	case ISCSI_STATUS_MOVED_TEMPORARILY:
+	case ISCSI_STATUS_MOVED_PERMANENTLY:
+		return "the target is elsewhere, and does not say where";
 	case ISCSI_STATUS_AUTHENTICATION:
 		return "the target does not take this user and password, or wants some";
 	case ISCSI_STATUS_AUTHORIZATION:

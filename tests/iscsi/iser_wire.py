@@ -137,9 +137,6 @@ class IserInitiator(Initiator):
 class IserConnection(Connection):
     """That of a target: data goes by RDMA Write."""
 
-    def log_in(self, header, data):  # pylint: disable=redefined-outer-name
-        super().log_in(header, data)
-
     def write(self, data):
         """Into the memory of the command that came last."""
         tag, address = self.socket.tag(True)
@@ -173,7 +170,7 @@ class IserLiar(Liar):
         self.lie, self.last, self.block, self.connections = lie, 2047, 512, 0
         self.wire = Wire(program, wire)
         self.url = "iser://127.0.0.1:%d/iqn.2026-11.org.example:liar/0?wire=%s" % (self.wire.port, wire)
-        self.failed, self.held = None, []
+        self.login, self.answers, self.failed, self.held = None, {}, None, []
         self.thread = threading.Thread(target=self.accept, daemon=True)
         self.thread.start()
 

@@ -11,7 +11,17 @@ FINAL, STATUS, UNDERFLOW = 0x80, 1, 2
 LOGIN, COMMAND, LOGOUT, NOP_OUT, DATA_OUT = 3, 1, 6, 0, 5
 ANSWERS = {"InitialR2T": "Yes", "ImmediateData": "No", "HeaderDigest": "None", "DataDigest": "None",
            "AuthMethod": "None", "ErrorRecoveryLevel": "0", "iSCSIProtocolLevel": "1"}
+ASYNC = 0x32
 DECLARED = ("InitiatorName", "TargetName", "SessionType", "InitiatorAlias", "MaxRecvDataSegmentLength")
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return struct.pack("<I", crc ^ 0xffffffff)
 
 
 class Connection:
@@ -19,7 +29,15 @@ class Connection:
 
     def __init__(self, liar, taken):
         self.liar, self.socket, self.stat_sn, self.exp_cmd_sn, self.buffer = liar, taken, 1, 1, b""
-        self.is_new = True
+        self.is_new, self.has_digests, self.flips = True, False, ""
+
+    def digest(self, what, data):
+        """Behind a header, or data; a wrong one if that is what it flips next."""
+        if not self.has_digests or not data:
+            return b""
+        is_wrong = self.flips == what
+        self.flips = "" if is_wrong else self.flips
+        return bytes(4) if is_wrong else crc32c(data)
 
     def bytes_of(self, count):
         while len(self.buffer) < count:
@@ -33,27 +51,47 @@ class Connection:
     def take(self):
         header = self.bytes_of(48)
         length = int.from_bytes(header[5:8], "big")
-        data = self.bytes_of(4 * header[4] + length + -length % 4)
-        return header, data[4 * header[4]:4 * header[4] + length]
+        digest = 4 if self.has_digests else 0
+        self.bytes_of(4 * header[4] + digest)
+        data = self.bytes_of(length + -length % 4 + (digest if length else 0))
+        return header, data[:length]
 
     def send(self, opcode, flags, itt=NONE, tag=NONE, rest=b"", data=b"", status=0, counts=True, said=None):
         """tag: bytes 20 to 23; rest: from byte 36 on; said: the length that the header has."""
         header = struct.pack(">BBBBI", opcode, flags, 0, status, len(data) if said is None else said) + bytes(8)
         header += itt + tag + struct.pack(">III", self.stat_sn, self.exp_cmd_sn, self.exp_cmd_sn + 63)
         self.stat_sn += counts
-        self.socket.sendall(header + rest.ljust(12, b"\0") + data + bytes(-len(data) % 4))
+        header += rest.ljust(12, b"\0")
+        data += bytes(-len(data) % 4)
+        self.socket.sendall(header + self.digest("header", header) + data + self.digest("data", data))
+
+    def answer_login(self, header, flags, said, status=0):
+        numbers = struct.pack(">III", self.stat_sn, self.exp_cmd_sn, self.exp_cmd_sn + 63)
+        self.stat_sn += 1
+        self.socket.sendall(struct.pack(">BBHI", 0x23, flags, 0, len(said)) + header[8:14] + b"\0\1" + header[16:20] +
+                            bytes(4) + numbers + struct.pack(">H", status) + bytes(10) + said + bytes(-len(said) % 4))
 
     def log_in(self, header, data):
+        self.exp_cmd_sn = int.from_bytes(header[24:28], "big")
+        if self.liar.login:
+            self.liar.login(self, header, data)
+            return
+        self.agree(header, data)
+
+    def agree(self, header, data):
         pairs = [line.split("=", 1) for line in data.decode().split("\0") if line]
-        said = "".join("%s=%s\0" % (key, ANSWERS.get(key, value)) for key, value in pairs if key not in DECLARED)
+        answers = dict(ANSWERS, **self.liar.answers)
+        said = "".join("%s=%s\0" % (key, answers.get(key, value)) for key, value in pairs if key not in DECLARED)
         if self.is_new:
             said += "TargetPortalGroupTag=1\0"
         self.is_new = False
-        self.exp_cmd_sn = int.from_bytes(header[24:28], "big")
-        numbers = struct.pack(">III", self.stat_sn, self.exp_cmd_sn, self.exp_cmd_sn + 63)
-        self.stat_sn += 1
-        self.socket.sendall(struct.pack(">BBHI", 0x23, header[1], 0, len(said)) + header[8:14] + b"\0\1" +
-                            header[16:20] + bytes(4) + numbers + bytes(12) + said.encode() + bytes(-len(said) % 4))
+        self.answer_login(header, header[1], said.encode())
+        # From the full feature phase on.
+        self.has_digests = header[1] & 0x83 == 0x83 and "HeaderDigest" in self.liar.answers
+
+    def tell(self, event, *parameters):
+        """An asynchronous message."""
+        self.send(ASYNC, FINAL, NONE, NONE, struct.pack(">BBHHH", event, 0, *parameters))
 
     def respond(self, command, status=0, flags=FINAL, residual=0, sense=b""):
         data = struct.pack(">H", len(sense)) + sense if sense else b""
@@ -111,10 +149,14 @@ class Connection:
 
 
 class Liar:
-    """lie(connection, header, length) answers a READ or a WRITE of so many bytes. last: the last block that it says."""
+    """
+    lie(connection, header, length) answers a READ or a WRITE of so many bytes, login(connection, header, text) a Login
+    Request. last: the last block that it says; answers: to keys; is_parallel: several connections at a time.
+    """
 
-    def __init__(self, lie, last=BLOCKS - 1, block=BLOCK):
+    def __init__(self, lie, last=BLOCKS - 1, block=BLOCK, login=None, answers=None, is_parallel=False):
         self.lie, self.last, self.block, self.connections = lie, last, block, 0
+        self.login, self.answers, self.held, self.is_parallel = login, answers or {}, [], is_parallel
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = "iscsi://127.0.0.1:%d/iqn.2026-11.org.example:liar/0" % self.listener.getsockname()[1]
         self.thread = threading.Thread(target=self.accept, daemon=True)
@@ -135,8 +177,14 @@ class Liar:
             except OSError:
                 return
             self.connections += 1
-            with taken:
-                try:
-                    Connection(self, taken).serve()
-                except ConnectionError:
-                    pass
+            if self.is_parallel:
+                threading.Thread(target=self.serve, args=(taken,), daemon=True).start()
+            else:
+                self.serve(taken)
+
+    def serve(self, taken):
+        with taken:
+            try:
+                Connection(self, taken).serve()
+            except ConnectionError:
+                pass
