@@ -87,6 +87,13 @@ static bool read_offload(struct config_reader *r)
 	       config_complain(r, r->words[1], "offload is on or off");
 }
 
+static bool read_pull(struct config_reader *r)
+{
+	config_of(r)->is_pull = strcmp(r->words[1], "on") == 0;
+	return config_of(r)->is_pull || strcmp(r->words[1], "off") == 0 ||
+	       config_complain(r, r->words[1], "pull is on or off");
+}
+
 static bool read_inline(struct config_reader *r)
 {
 	uint64_t number;
@@ -195,6 +202,7 @@ static const struct config_keyword keywords[] = {
 	{ "wire", BY_BOTH, 2, 2, true, false, read_wire, "a line is: wire roce|iwarp" },
 	{ "mtu", BY_BOTH, 2, 2, true, false, read_mtu, "a line is: mtu BYTES" },
 	{ "offload", BY_BOTH, 2, 2, true, false, read_offload, "a line is: offload on|off" },
+	{ "pull", BY_BOTH, 2, 2, true, false, read_pull, "a line is: pull on|off" },
 	{ "inline", BY_BOTH, 2, 2, true, false, read_inline, "a line is: inline BYTES" },
 	{ "spin", BY_BOTH, 2, 2, true, false, read_spin, "a line is: spin TIME" },
 	{ "alive", BY_BOTH, 2, 2, true, false, read_alive, "a line is: alive TIME" },

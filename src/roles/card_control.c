@@ -33,6 +33,7 @@ void card_hello(const struct card *c, struct push_hello *hello)
 	hello->mtu = mtu_of(c);
 	hello->queues = 1;
 	hello->features = features_of(c);
+	hello->is_pull = c->file->config->is_pull;
 	if (is->has_mac && !c->is_unit)
 		memcpy(hello->mac, is->mac, PUSH_MAC_BYTES);
 	hello->pools_max = CARD_POOLS;

@@ -17,7 +17,7 @@ import time
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin")]
 from script import PATIENCE_S, Skip, environment, expect, expect_equal, need, run  # noqa: E402
 
-WEFT = os.path.realpath(sys.argv[1])
+WEFT = os.path.realpath((sys.argv + [""])[1])  # or whoever imports this says which
 # Slow, and not asked here.
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["PATH"] += ":/usr/sbin:/sbin"

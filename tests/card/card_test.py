@@ -63,6 +63,22 @@ def test_push_10_small_packets_go_by_sends(folder):
         card.ping("-s", "4000", SERVER)
 
 
+def test_push_04_push_s5_push_push_takes_fewer_messages_than_push_pull(folder):
+    """Of the same pings: a packet of the unit costs no message of the host, or one more."""
+    messages = []
+    for way, lines in (("push", ""), ("pull", "pull on")):
+        own = os.path.join(folder, way)
+        os.mkdir(own)
+        with Card(own, unit_lines=lines).start() as card:
+            card.ping(SERVER)
+            before = card.hosts[0].link()
+            card.ping(SERVER, count=40)
+            after = card.hosts[0].link()
+            expect_equal("refused", after["refused"], 0)
+            messages.append(after["messages_out"] - before["messages_out"])
+    expect("push-push %d, push-pull %d" % tuple(messages), messages[0] < 20 and messages[1] >= 40)
+
+
 def test_push_09_plain_frames_without_offload(folder):
     path, digest = made_file(folder, 16)
     with Card(folder, host_lines="offload off").start() as card:
@@ -145,6 +161,7 @@ def test_push_18_bad_files_are_refused(folder):
                       ("role card-host\ncard nothing:x\n", ":2:6:"),
                       ("role card-unit\nlan packet:lan0\ncard tap:x\n", "this is not for the file of this role"),
                       ("role card-unit\nlan packet:lan0\nwire carrier-pigeon\n", "the wires are roce and iwarp"),
+                      ("role card-unit\nlan packet:lan0\npull hard\n", "pull is on or off"),
                       ("role card-unit\nlan packet:lan0\nwire iwarp\ninline 100\n", "inline is for the wire roce")):
         path = os.path.join(folder, "card.conf")
         with open(path, "w", encoding="ascii") as f:
