@@ -24,6 +24,7 @@ struct push_lan {
 	struct push_lan_config config;
 	struct host *hosts;
 	struct learned *learned;
+	uint32_t learned_used; /* those from here on were never in use */
 };
 
 static bool is_same(const uint8_t *a, const uint8_t *b)
@@ -122,7 +123,7 @@ static struct learned *learned_of(struct push_lan *n, const uint8_t *mac)
 {
 	struct learned *oldest = &n->learned[0];
 
-	for (uint32_t i = 0; i < n->config.learned_max; i++) {
+	for (uint32_t i = 0; i < n->learned_used; i++) {
 		struct learned *e = &n->learned[i];
 
 		if (e->host != PUSH_LAN_WIRE && is_same(e->mac, mac))
@@ -131,13 +132,15 @@ static struct learned *learned_of(struct push_lan *n, const uint8_t *mac)
 		    (e->host == PUSH_LAN_WIRE || e->heard_ns < oldest->heard_ns))
 			oldest = e;
 	}
-	return oldest;
+	return n->learned_used < n->config.learned_max ? &n->learned[n->learned_used] : oldest;
 }
 
 static void learn(struct push_lan *n, uint32_t host, const uint8_t *mac, uint64_t now_ns)
 {
 	struct learned *e = learned_of(n, mac);
 
+	if (e == &n->learned[n->learned_used])
+		n->learned_used++;
 	*e = (struct learned){ .host = host, .heard_ns = now_ns };
 	memcpy(e->mac, mac, PUSH_MAC_BYTES);
 }

@@ -43,7 +43,7 @@ void card_tell(struct card *c, const char *form, ...)
 
 struct card_end *card_end_next(struct card *c, struct card_end *end)
 {
-	for (end = end ? end + 1 : c->ends; end < c->ends + CARD_ENDS_MAX; end++) {
+	for (end = end ? end + 1 : c->ends; end < c->ends + c->ends_used; end++) {
 		if (end->state != CARD_FREE)
 			return end;
 	}

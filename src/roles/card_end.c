@@ -197,6 +197,8 @@ static enum weft_reason end_make(struct card *c, enum rdma_wire wire, struct car
 	if (e == c->ends + CARD_ENDS_MAX)
 		return WEFT_R_LIMIT;
 	*e = (struct card_end){ .card = c, .since_ns = c->now_ns };
+	if (c->ends_used <= e - c->ends)
+		c->ends_used = (uint32_t)(e - c->ends) + 1;
 	e->deadline_ns = c->now_ns + greeting_ns;
 	rdma_end_init(&e->rdma, wire);
 	pools_plan(e);

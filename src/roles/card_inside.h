@@ -119,6 +119,7 @@ struct card {
 	uint64_t now_ns, begin_ns;
 	struct rio_spin spin;
 	struct card_end *ends;	      /* CARD_ENDS_MAX */
+	uint32_t ends_used;	      /* those from here on were never in use */
 	uint64_t dial_ns, redial_ns;  /* host: when it dials again; what it waits then */
 	enum weft_reason dial_reason; /* told last */
 	uint8_t *frame_bytes;
