@@ -4,7 +4,7 @@
 
 A host reaches a server on a LAN through another machine, all of them network namespaces of this one, joined by
 veth: by a split card; by a tunnel of TCP (socat, and one of weft's own frame ports, which keeps the ends of frames);
-by VXLAN of the kernel; and, without anybody between, by a veth pair. In each round those that are compared run one after
+by VXLAN of the kernel; and, directly, by a veth pair. In each round those that are compared run one after
 the other. Of the rounds the calmest count, and of these the median. A missed goal is said, but no error: the
 machine may be a slow one.
 """
@@ -99,7 +99,7 @@ class SplitCard(Way):
         return super().pids() + [end.process.pid for end in self.card.ends]
 
     def quiet(self):
-        """Nobody has anything to say: IPv6 looks for routers and neighbours by itself."""
+        """Nothing is sent: IPv6 looks for routers and neighbours by itself."""
         for namespace in (self.server, self.host, self.card.unit_space):
             namespace.must("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6")
 
@@ -201,7 +201,7 @@ WAYS = [  # name, how it is called, how it is made
     ("socat", "TCP tunnel, socat", lambda place: Socat(place, "socat")),
     ("frames", "TCP tunnel, weft card bridge", lambda place: FramesByTcp(place, "frames")),
     ("vxlan", "kernel VXLAN", lambda place: Vxlan(place, "vxlan")),
-    ("veth", "veth, nobody between", lambda place: Plain(place, "veth")),
+    ("veth", "veth, directly", lambda place: Plain(place, "veth")),
 ]
 OURS = ("card", "card_spin", "card_iwarp", "card_pull", "frames")
 WHAT = [  # of which ways, unit, how
@@ -267,7 +267,7 @@ class Bench:
         tell(None)
 
     def wakes(self, end):
-        """How often a second an end wakes up while nobody sends anything."""
+        """How often a second an end wakes up on an idle link."""
         def switches():
             folder, count = "/proc/%d/task" % end.process.pid, 0
             for task in os.listdir(folder):

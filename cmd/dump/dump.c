@@ -10,6 +10,7 @@
 #include "cmd/dump/conversation.h"
 #include "cmd/dump/dump_words.h"
 #include "cmd/dump/frame_words.h"
+#include "cmd/dump/push_words.h"
 #include "cmd/dump/recording.h"
 #include "cmd/dump/roce_words.h"
 
@@ -28,6 +29,7 @@ struct dump {
 	/* RoCE: the middle of a message, which may go on. */
 	struct roce_item run; /* count 0: none */
 	uint64_t run_ns;
+	struct push_ends cards;
 };
 
 static const char usage[] =
@@ -35,9 +37,10 @@ static const char usage[] =
 	"\n"
 	"Prints the RDMA traffic of a capture (pcap or pcapng; - is the standard input), a line for\n"
 	"each message: seconds since the first packet, connection, direction, message. Understands\n"
-	"iWARP (MPA, DDP, RDMAP on TCP), RoCE v2 (InfiniBand on UDP; a line for each packet),\n"
-	"iSCSI (a line for each PDU) and frames of an InfiniBand fabric, with what a subnet manager\n"
-	"and its agents say. TCP is put in order, CRCs, markers and digests are checked.\n"
+	"iWARP (MPA, DDP, RDMAP on TCP), RoCE v2 (InfiniBand on UDP; a line for each packet, and\n"
+	"what split network cards push), iSCSI (a line for each PDU) and frames of an InfiniBand\n"
+	"fabric, with what a subnet manager and its agents say. TCP is put in order, CRCs, markers\n"
+	"and digests are checked.\n"
 	"\n"
 	"  --quiet       print problems and the summary only\n"
 	"  --iscsi PORT  connections to this port are iSCSI (default 3260; 0: none)\n"
@@ -132,14 +135,17 @@ static void tell_run(struct dump *d)
 {
 	uint64_t us = (d->run_ns - d->begin_ns) / 1000;
 	bool is_good = !*d->run.fault;
-	char text[DUMP_LINE_BYTES];
+	char text[DUMP_LINE_BYTES], card[DUMP_LINE_BYTES];
 
 	if (d->run.count == 0)
 		return;
 	d->problems += !is_good;
 	if (!d->is_quiet || !is_good) {
 		roce_item_words(&d->run, text, sizeof(text));
+		push_item_words(&d->cards, &d->run, card, sizeof(card));
 		printf("%5" PRIu64 ".%06" PRIu64 "  %s", us / 1000000, us % 1000000, text);
+		if (*card)
+			printf("; %s", card);
 		if (!is_good)
 			printf("  ** %s", d->run.fault);
 		putchar('\n');

@@ -17,7 +17,7 @@ import time
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin")]
 from script import PATIENCE_S, Skip, environment, expect, expect_equal, need, run  # noqa: E402
 
-WEFT = os.path.realpath((sys.argv + [""])[1])  # or whoever imports this says which
+WEFT = os.path.realpath((sys.argv + [""])[1])  # a bench that imports this sets it
 # Slow, and not asked here.
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["PATH"] += ":/usr/sbin:/sbin"
@@ -59,8 +59,9 @@ class Namespace:
         expect_equal(" ".join(words) + ": " + done.stdout + done.stderr, done.returncode, 0)
         return done.stdout
 
-    def start(self, *words, **options):
-        return subprocess.Popen(self.enter(*words), env=environment(), stdin=subprocess.DEVNULL, text=True, **options)
+    def start(self, *words, wishes=None, **options):
+        return subprocess.Popen(self.enter(*words), env=environment(**(wishes or {})), stdin=subprocess.DEVNULL, text=True,
+                                **options)
 
     def close(self):
         self.holder.stdin.close()
@@ -119,11 +120,11 @@ class End:
 
     def __init__(self, namespace, verb, path):
         self.namespace, self.verb, self.path, self.process = namespace, verb, path, None
-        self.lines = []
+        self.lines, self.wishes = [], {}  # of the environment
 
     def start(self):
-        self.process = self.namespace.start(WEFT, "card", self.verb, self.path, stdout=subprocess.PIPE,
-                                            stderr=subprocess.STDOUT)
+        self.process = self.namespace.start(WEFT, "card", self.verb, self.path, wishes=self.wishes,
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.lines = []
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()

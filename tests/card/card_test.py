@@ -6,13 +6,14 @@ Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`.
 """
 import hashlib
 import os
+import re
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
 from card import SERVER, SERVER6, WEFT, Card, HttpServer, key_make, made_file, wait_until  # noqa: E402
-from script import PATIENCE_S, expect, expect_equal, main, need  # noqa: E402
+from script import PATIENCE_S, expect, expect_equal, main, need, run  # noqa: E402
 
 
 def fetch(card, path, host=0):
@@ -77,6 +78,27 @@ def test_push_04_push_s5_push_push_takes_fewer_messages_than_push_pull(folder):
             expect_equal("refused", after["refused"], 0)
             messages.append(after["messages_out"] - before["messages_out"])
     expect("push-push %d, push-pull %d" % tuple(messages), messages[0] < 20 and messages[1] >= 40)
+
+
+def test_push_03_push_20_push_s1_a_dump_tells_pushes_in_words(folder):
+    with Card(folder) as card:
+        capture = os.path.join(folder, "host.pcapng")
+        card.hosts[0].wishes = {"WEFT_PCAP": capture}
+        card.start()
+        card.ping("-s", "4000", SERVER)
+        card.hosts[0].end()
+        done = run(WEFT, "dump", capture)
+        expect_equal("status: " + done.stderr, done.returncode, 0)
+        said = re.findall(r"(\S+) > \S+ .*card: (.*)", done.stdout)
+        for words in ("CfgUtilRequest: hello of a host, MTU 1500", "CfgUtilReply: hello of a unit, MTU 1500",
+                      "CfgUtilRequest: link, the LAN is up", "BufferPoolFlushReply"):
+            expect("%r in %r" % (words, said), words in [each[1] for each in said])
+        for end in ("198.51.100.0", "198.51.100.1"):
+            pools = [words for at, words in said if at == end and words.startswith("BufferRecvPool: ")]
+            expect("%s advertises: %r" % (end, said), pools and "pool 0 of 256 elements of 256 bytes" in pools[0])
+            pushes = [words for at, words in said if at == end and words.startswith("pushes ")]
+            expect("%s pushes: %r" % (end, pushes), "pushes (1,0,1536): pool 1, element 0, 1536 bytes" in pushes)
+            expect("and asks for nothing: %r" % said, not any(words.startswith("BufferPull") for _, words in said))
 
 
 def test_push_09_plain_frames_without_offload(folder):
