@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/demo/demo_card.h"
 #include "cmd/demo/demo_cluster.h"
 #include "cmd/demo/demo_paging.h"
 #include "cmd/options.h"
@@ -17,6 +18,7 @@ static const uint64_t size_max = UINT64_C(64) << 30;
 static const char help[] =
 	"usage: weft demo cluster [--file] [--size N]\n"
 	"       weft demo paging [--size N] [--memory N]\n"
+	"       weft demo card\n"
 	"\n"
 	"cluster: starts an owner, an I/O unit and requesters as processes on this machine, over\n"
 	"loopback, with keys and configurations of their own in a folder that is removed at the end.\n"
@@ -27,6 +29,10 @@ static const char help[] =
 	"paging: registers more memory than the process may have, and lets a peer, another process, read\n"
 	"all of it over RoCE. Pages come when the adapter meets one that is away, and go for others; every\n"
 	"byte is checked, and the counter of pins is zero whenever no packet is just being sent.\n"
+	"\n"
+	"card: makes three network namespaces, of a server on a LAN, of an I/O unit that has a card on it,\n"
+	"and of a host, without privilege. Splits the card between unit and host, pings the server and\n"
+	"fetches a page from it, and tells what crossed the wire. Needs ip, ping and /dev/net/tun.\n"
 	"\n"
 	"The exit status is 0 if all of it was seen to be so.\n"
 	"\n"
@@ -84,13 +90,16 @@ static int cmd_demo(int argc, char **argv)
 	}
 	if (strcmp(what, "paging") == 0 && !o.is_file)
 		return demo_paging(size_or(o.size_bytes, 4096), size_or(memory_bytes, 256));
+	if (strcmp(what, "card") == 0 && !o.is_file && o.size_bytes == unset &&
+	    memory_bytes == unset)
+		return demo_card();
 	return cmd_options_wrong(help);
 }
 
 const struct command command_demo = {
 	.name = "demo",
 	.args = "WHAT",
-	.what = "see directed remote I/O, or unpinned memory, at work",
+	.what = "see directed remote I/O, unpinned memory, or a split card at work",
 	.help = help,
 	.run = cmd_demo,
 };

@@ -140,6 +140,41 @@ static void become(const int ends[3], pid_t parent, char *const args[])
 	_exit(127);
 }
 
+pid_t demo_fork(void)
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (child == 0) {
+		setpgid(0, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(127);
+	}
+	return child;
+}
+
+void demo_kill(pid_t child)
+{
+	kill(child, SIGKILL);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+int demo_run_other(char *const words[])
+{
+	pid_t child = demo_fork();
+	int status = 0;
+
+	if (child == 0) {
+		execvp(words[0], words);
+		fprintf(stderr, "weft demo: %s: %s\n", words[0], strerror(errno));
+		_exit(127);
+	}
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
+}
+
 bool demo_start(struct demo_child *c, const char *const args[DEMO_ARGS])
 {
 	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };

@@ -44,6 +44,18 @@ struct demo_child {
 void demo_signals_take(void);
 bool demo_is_interrupted(void);
 
+/*
+ * A program of others, found in PATH, with these words; its output is this process's. Its exit
+ * status, or 127.
+ */
+int demo_run_other(char *const words[]);
+
+/* fork(); the child dies with this process. */
+pid_t demo_fork(void);
+
+/* Ends a child of demo_fork(). */
+void demo_kill(pid_t child);
+
 /* This program with these arguments, the last NULL. It dies with this process. */
 bool demo_start(struct demo_child *c, const char *const args[DEMO_ARGS]);
 

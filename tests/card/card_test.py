@@ -13,7 +13,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
 from card import SERVER, SERVER6, WEFT, Card, HttpServer, key_make, made_file, wait_until  # noqa: E402
-from script import PATIENCE_S, expect, expect_equal, main, need, run  # noqa: E402
+from script import PATIENCE_S, Skip, expect, expect_equal, main, need, run  # noqa: E402
 
 
 def fetch(card, path, host=0):
@@ -174,6 +174,23 @@ def test_push_03_status_in_words(folder):
         expect_equal("status: " + done.stderr, done.returncode, 0)
         for word in ("card-unit", "packet:lan0", "h0 by roce", "own pools", "its pools"):
             expect("%r in %s" % (word, done.stdout), word in done.stdout)
+
+
+def test_push_01_push_02_push_s1_demo_shows_it(folder):
+    need("unshare", "ip", "ping")
+    if run("unshare", "-rn", "true").returncode != 0 or not os.path.exists("/dev/net/tun"):
+        raise Skip("no network namespaces here, or no TAP interfaces")
+    done = run(WEFT, "demo", "card", TMPDIR=folder)
+    expect_equal("status: " + done.stdout + done.stderr, done.returncode, 0)
+    lines = done.stdout.splitlines()
+    expect("no step failed: " + done.stdout, not [line for line in lines if line.startswith("no ")])
+    pushed = re.search(r"^ok  (\d+) packets were pushed to the host, (\d+) to the unit, a Write each; no end asked for one$",
+                       done.stdout, re.M)
+    expect("pushes are counted: " + done.stdout, pushed and int(pushed[1]) > 10 and int(pushed[2]) > 3)
+    for words in ("  host > unit  BufferRecvPool: pool 0 of 256 elements of 256 bytes",
+                  "  unit > host  pushes (0,0,256): pool 0, element 0, 256 bytes"):
+        expect("%r in %s" % (words, done.stdout), words in done.stdout)
+    expect_equal("nothing is left", os.listdir(folder), [])
 
 
 def test_push_18_bad_files_are_refused(folder):
