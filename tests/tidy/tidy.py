@@ -64,7 +64,7 @@ ARROWS = {
     "sim/roce": CORE_ROOMS + ["sim/world"],
     "sim/rio": CORE_ROOMS + ["sim/world"],
     "sim/iscsi": CORE_ROOMS + ["sim/world"],
-    "sim/card": CORE_ROOMS + ["sim/world", "sim/iwarp", "sim/roce"],  # its wires
+    "sim/card": CORE_ROOMS + ["sim/world", "sim/roce"],  # its wires
     "sim": CORE_ROOMS + WORLDS,
     "compat": ["base"],
     "compat/ibverbs": ["base", "compat", "driver/sys", "driver/observe"],  # and <weft/...>
