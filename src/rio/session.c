@@ -153,8 +153,9 @@ size_t rio_session_tail(struct rio_session *s, uint8_t *bytes, size_t length)
 	return length + RIO_TAIL_BYTES;
 }
 
-enum weft_reason rio_session_tailed(struct rio_session *s, const uint8_t *bytes, size_t length,
-				    size_t *body)
+/* Who made it, and its number. */
+static enum weft_reason tail_read(const struct rio_session *s, const uint8_t *bytes, size_t length,
+				  uint64_t *sequence)
 {
 	struct rd r;
 
@@ -163,10 +164,37 @@ enum weft_reason rio_session_tailed(struct rio_session *s, const uint8_t *bytes,
 	if (!message_seal_is_true(s->receive_key, bytes, length - RIO_SEAL_BYTES,
 				  bytes + length - RIO_SEAL_BYTES))
 		return WEFT_R_RIO_FORGED;
+	r = rd_of(bytes + length - RIO_TAIL_BYTES, 8);
+	*sequence = rd_u64(&r);
+	return WEFT_OK;
+}
+
+enum weft_reason rio_session_tailed(struct rio_session *s, const uint8_t *bytes, size_t length,
+				    size_t *body)
+{
+	uint64_t sequence;
+	enum weft_reason reason = tail_read(s, bytes, length, &sequence);
+
+	if (reason != WEFT_OK)
+		return reason;
 	*body = length - RIO_TAIL_BYTES;
-	r = rd_of(bytes + *body, 8);
-	if (rd_u64(&r) != s->received + 1)
+	if (sequence != s->received + 1)
 		return WEFT_R_RIO_SEQUENCE;
 	s->received++;
+	return WEFT_OK;
+}
+
+enum weft_reason rio_session_tailed_later(struct rio_session *s, const uint8_t *bytes,
+					  size_t length, size_t *body)
+{
+	uint64_t sequence;
+	enum weft_reason reason = tail_read(s, bytes, length, &sequence);
+
+	if (reason != WEFT_OK)
+		return reason;
+	if (sequence <= s->received)
+		return WEFT_R_RIO_SEQUENCE;
+	s->received = sequence;
+	*body = length - RIO_TAIL_BYTES;
 	return WEFT_OK;
 }

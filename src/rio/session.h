@@ -48,6 +48,13 @@ size_t rio_session_tail(struct rio_session *s, uint8_t *bytes, size_t length);
 enum weft_reason rio_session_tailed(struct rio_session *s, const uint8_t *bytes, size_t length,
 				    size_t *body);
 
+/*
+ * The same on a connection that may lose, repeat and reorder: any message later than the last one
+ * taken. A refusal leaves the session as it was. WEFT_R_RIO_SEQUENCE: it is not later.
+ */
+enum weft_reason rio_session_tailed_later(struct rio_session *s, const uint8_t *bytes,
+					  size_t length, size_t *body);
+
 /* Verifies and decodes the next message. After a refusal the session must not be used again. */
 enum weft_reason rio_session_open(struct rio_session *s, const uint8_t *bytes, size_t length,
 				  struct rio_msg *m);

@@ -111,6 +111,7 @@ static enum weft_reason listen_at(struct card *c)
 	if (r != WEFT_OK)
 		return r;
 	r = rdma_listener_open(&c->listener, c->adapter, c->file->config->wire, &c->file->address);
+	c->listener.takes_uc = true; /* those of the other mode are refused with a reason */
 	c->is_listening = r == WEFT_OK;
 	return r;
 }
@@ -204,12 +205,18 @@ void card_stop(struct card *c)
 
 /* ---- The loop ------------------------------------------------------------------------------- */
 
+static bool has_qp(const struct card_end *e, uint32_t qp_number)
+{
+	return e->state != CARD_FREE && ((e->qp && weft_qp_number(e->qp) == qp_number) ||
+					 (e->data.qp && weft_qp_number(e->data.qp) == qp_number));
+}
+
 static struct card_end *end_of(struct card *c, uint32_t qp_number)
 {
 	struct card_end *e = NULL;
 
 	while ((e = card_end_next(c, e)) != NULL) {
-		if (e->qp && weft_qp_number(e->qp) == qp_number)
+		if (has_qp(e, qp_number))
 			return e;
 	}
 	return NULL;
@@ -223,7 +230,7 @@ static bool completions_take(struct card *c)
 
 	(void)weft_cq_poll(c->cq, done, COMPLETIONS, &count);
 	for (uint32_t i = 0; i < count; i++) {
-		if (!e || e->state == CARD_FREE || weft_qp_number(e->qp) != done[i].qp_number)
+		if (!e || !has_qp(e, done[i].qp_number))
 			e = end_of(c, done[i].qp_number);
 		if (e)
 			card_end_completed(e, &done[i]);
@@ -254,6 +261,8 @@ static bool events_take(struct card *c)
 			requests_take(c);
 		else if (o && o->kind == RDMA_END)
 			card_end_event(CONTAINER_OF(o, struct card_end, rdma.object), &event);
+		else if (o && o->kind == RDMA_OTHER)
+			card_data_event(CONTAINER_OF(o, struct card_end, data.rdma.object), &event);
 	}
 	return has_any;
 }

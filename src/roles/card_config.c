@@ -69,6 +69,15 @@ static bool read_wire(struct config_reader *r)
 	       config_complain(r, r->words[1], "the wires are roce and iwarp");
 }
 
+static bool read_mode(struct config_reader *r)
+{
+	bool is_send = strcmp(r->words[1], "send") == 0;
+
+	config_of(r)->mode = is_send ? PUSH_MODE_SEND : PUSH_MODE_RDMA;
+	return is_send || strcmp(r->words[1], "rdma") == 0 ||
+	       config_complain(r, r->words[1], "the modes are send and rdma");
+}
+
 static bool read_mtu(struct config_reader *r)
 {
 	uint64_t number;
@@ -200,6 +209,7 @@ static const struct config_keyword keywords[] = {
 	{ "self", BY_BOTH, 2, 2, true, false, read_self, "a line is: self PLATFORM" },
 	{ "key", BY_BOTH, 2, 2, true, true, read_key, "a line is: key FILE" },
 	{ "wire", BY_BOTH, 2, 2, true, false, read_wire, "a line is: wire roce|iwarp" },
+	{ "mode", BY_BOTH, 2, 2, true, false, read_mode, "a line is: mode send|rdma" },
 	{ "mtu", BY_BOTH, 2, 2, true, false, read_mtu, "a line is: mtu BYTES" },
 	{ "offload", BY_BOTH, 2, 2, true, false, read_offload, "a line is: offload on|off" },
 	{ "pull", BY_BOTH, 2, 2, true, false, read_pull, "a line is: pull on|off" },
@@ -250,6 +260,14 @@ static bool finish(struct config_reader *r)
 	if (!is_unit && c->peer_count == 0)
 		return config_complain_line(
 			r, r->line, "a line is missing: unit NAME PLATFORM KEY ADDRESS:PORT");
+	if (c->mode == PUSH_MODE_SEND && c->wire == RDMA_IWARP)
+		return config_complain_line(r, r->line,
+					    "mode send is for the wire roce: iWARP has no "
+					    "unacknowledged connections");
+	if (c->mode == PUSH_MODE_SEND && c->inline_bytes > 0)
+		return config_complain_line(
+			r, r->line,
+			"inline is for the mode rdma: in mode send all frames are Sends");
 	if (c->inline_bytes > 0 && c->wire == RDMA_IWARP)
 		return config_complain_line(r, r->line,
 					    "inline is for the wire roce: iWARP does not wait "
@@ -282,6 +300,7 @@ bool card_config_read(const char *text, size_t length, struct card_config **conf
 	if (length > 0)
 		memcpy(c->text, text, length);
 	c->wire = RDMA_ROCE;
+	c->mode = PUSH_MODE_RDMA;
 	c->mtu = 1500;
 	c->alive_ns = 10 * second_ns;
 	r.of = c;

@@ -35,6 +35,7 @@ struct card_config {
 	struct config_text listen; /* unit */
 	struct config_text port;   /* the frame port: its text */
 	enum rdma_wire wire;
+	enum push_mode mode;
 	uint16_t mtu;  /* the longest that this end agrees to */
 	bool is_plain; /* no checksums and segments are left to the other end */
 	bool is_pull;  /* its packets wait until the other end asks: for comparison (PUSH-04) */

@@ -28,7 +28,7 @@ void card_hello(const struct card *c, struct push_hello *hello)
 	const struct lan_properties *is = lan_properties(c->port);
 
 	hello->role = c->is_unit ? PUSH_UNIT : PUSH_HOST;
-	hello->mode = PUSH_MODE_RDMA;
+	hello->mode = c->file->config->mode;
 	hello->is_link_up = is->is_up;
 	hello->mtu = mtu_of(c);
 	hello->queues = 1;
@@ -143,9 +143,11 @@ void card_opened(struct card_end *e)
 	char text[WEFT_ADDRESS_TEXT];
 
 	e->is_told = true;
-	card_tell(c, "%s is connected, by %s: MAC address %02x:%02x:%02x:%02x:%02x:%02x, MTU %u%s",
-		  card_end_name(e, text), e->rdma.wire == RDMA_ROCE ? "RoCE" : "iWARP", a->mac[0],
-		  a->mac[1], a->mac[2], a->mac[3], a->mac[4], a->mac[5], a->mtu,
+	card_tell(c,
+		  "%s is connected, by %s%s: MAC address %02x:%02x:%02x:%02x:%02x:%02x, MTU %u%s",
+		  card_end_name(e, text), e->rdma.wire == RDMA_ROCE ? "RoCE" : "iWARP",
+		  card_is_send_mode(c) ? " in Send mode" : "", a->mac[0], a->mac[1], a->mac[2],
+		  a->mac[3], a->mac[4], a->mac[5], a->mtu,
 		  a->features & PUSH_FEATURE_NET_HEADER ? ", offload" : "");
 	if (c->is_unit) {
 		e->to_say = CARD_SAY_LINK;

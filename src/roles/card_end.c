@@ -14,9 +14,6 @@
 #include "driver/sys/system_reason.h"
 #include "roles/card_inside.h"
 
-/* The kind of a work request, in the lowest bits of its id. */
-enum { WORK_RECEIVE, WORK_MESSAGE, WORK_ACT, WORK_KINDS, WORK_BITS = 2 };
-
 static const uint64_t greeting_ns = UINT64_C(5000000000);
 
 static uint32_t element_total(const struct card_end *e)
@@ -38,12 +35,25 @@ static void *map(size_t bytes)
 	return at == MAP_FAILED ? NULL : at;
 }
 
+/* A frame of the MTU's length, with its header. */
+static uint32_t frame_bytes(const struct card *c)
+{
+	return PUSH_NET_HEADER_BYTES + LAN_HEADER_BYTES + LAN_VLAN_BYTES + c->file->config->mtu;
+}
+
+uint32_t card_packet_bytes(const struct card *c)
+{
+	return c->file->config->is_plain ? frame_bytes(c) : CARD_PACKET_MAX;
+}
+
 /* Packets of up to 256 bytes, of the MTU's length, and of whole segments (docs/card.md). */
 static void pools_plan(struct card_end *e)
 {
 	const struct card_config *c = e->card->file->config;
-	uint32_t frame = PUSH_NET_HEADER_BYTES + LAN_HEADER_BYTES + LAN_VLAN_BYTES + c->mtu;
+	uint32_t frame = frame_bytes(e->card);
 
+	if (c->mode == PUSH_MODE_SEND)
+		return; /* PUSH-07: it has none */
 	e->pools[0] = (struct card_pool){ .elements = 256, .element_bytes = 256 };
 	e->pools[1] = (struct card_pool){ .elements = 256,
 					  .element_bytes = (frame + 255) / 256 * 256 };
@@ -90,7 +100,7 @@ static enum weft_reason receive_post(struct card_end *e, uint32_t nth)
 	const struct weft_sge sge = { .addr = (uintptr_t)receive_of(e, nth),
 				      .length = CARD_MESSAGE_BYTES,
 				      .tag = e->buffers_tag };
-	const struct weft_recv_wr wr = { .id = (uint64_t)nth << WORK_BITS | WORK_RECEIVE,
+	const struct weft_recv_wr wr = { .id = (uint64_t)nth << CARD_WORK_BITS | CARD_WORK_RECEIVE,
 					 .sges = &sge,
 					 .sge_count = 1 };
 	enum weft_reason r = weft_qp_post_recv(e->qp, &wr, 1, NULL);
@@ -103,6 +113,7 @@ static enum weft_reason receive_post(struct card_end *e, uint32_t nth)
 
 static void take_down(struct card_end *e)
 {
+	card_data_free(e);
 	if (e->qp) {
 		uint32_t number = weft_qp_number(e->qp);
 
@@ -146,14 +157,16 @@ static enum weft_reason qp_make(struct card_end *e)
 	const struct weft_qp_options options = {
 		.send_cq = c->cq,
 		.recv_cq = c->cq,
-		.service = WEFT_RC,
+		.service = card_is_send_mode(c) ? WEFT_UC : WEFT_RC,
 		.send_max = CARD_MESSAGES + CARD_WRITES,
 		.recv_max = e->receive_count,
 		.sges_max = 1,
 		.context = &e->rdma.object,
 	};
 	const struct weft_qp_attr init = { .state = WEFT_QPS_INIT,
-					   .remote_rights = WEFT_REMOTE_WRITE };
+					   .remote_rights = card_is_send_mode(c)
+								    ? 0
+								    : WEFT_REMOTE_WRITE };
 	enum weft_reason r = weft_qp_create(e->pd, &options, &e->qp);
 
 	if (r == WEFT_OK)
@@ -201,6 +214,7 @@ static enum weft_reason end_make(struct card *c, enum rdma_wire wire, struct car
 		c->ends_used = (uint32_t)(e - c->ends) + 1;
 	e->deadline_ns = c->now_ns + greeting_ns;
 	rdma_end_init(&e->rdma, wire);
+	e->rdma.is_uc = card_is_send_mode(c);
 	pools_plan(e);
 	r = set_up(e);
 	if (r != WEFT_OK) {
@@ -254,8 +268,12 @@ void card_end_accept(struct card *c, struct rdma_request *request)
 	struct card_end *e = NULL;
 	enum weft_reason r;
 
+	if (card_data_accept(c, request))
+		return;
 	make_room(c);
-	r = end_make(c, request->wire, &e);
+	/* The end of a host of the other mode: its queue pair is of another service. */
+	r = request->is_uc == card_is_send_mode(c) ? end_make(c, request->wire, &e)
+						   : WEFT_R_PUSH_MODE;
 	if (r != WEFT_OK)
 		rdma_request_reject(request);
 	else if ((r = rdma_request_accept(request, &e->rdma, e->qp, &terms)) != WEFT_OK)
@@ -274,6 +292,7 @@ void card_end_hang_up(struct card_end *e, enum weft_reason reason)
 	e->queued = 0;
 	rdma_end_close(&e->rdma);
 	(void)weft_qp_modify(e->qp, &attr, WEFT_QP_STATE);
+	card_data_close(e);
 	if (e->link)
 		push_lost(e->link, reason);
 	e->state = CARD_DYING;
@@ -299,7 +318,7 @@ static void message_post(struct card_end *e, uint32_t nth, size_t length)
 				.length = (uint32_t)length,
 				.tag = e->buffers_tag };
 	struct weft_send_wr wr = {
-		.id = (uint64_t)nth << WORK_BITS | WORK_MESSAGE,
+		.id = (uint64_t)nth << CARD_WORK_BITS | CARD_WORK_MESSAGE,
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_SIGNALLED | WEFT_SOLICITED,
 		.sges = &sge,
@@ -318,11 +337,11 @@ static enum weft_reason link_make(struct card_end *e)
 	struct push_config config;
 	enum weft_reason r;
 
-	push_config_init(&config, c->is_unit ? PUSH_UNIT : PUSH_HOST, PUSH_MODE_RDMA);
+	push_config_init(&config, c->is_unit ? PUSH_UNIT : PUSH_HOST, c->file->config->mode);
 	card_hello(c, &config.hello);
 	e->element_count = element_total(e);
 	config.has_immediate = true;
-	config.own_pools_max = CARD_POOLS;
+	config.own_pools_max = card_is_send_mode(c) ? 0 : CARD_POOLS;
 	config.own_elements_max = e->element_count;
 	config.packets_max = CARD_FRAMES;
 	config.writes_max = CARD_WRITES;
@@ -330,7 +349,7 @@ static enum weft_reason link_make(struct card_end *e)
 	config.inline_bytes = c->file->config->inline_bytes;
 	config.ping_after_ns = c->file->config->alive_ns / 3;
 	e->messages = malloc((size_t)CARD_MESSAGES * PUSH_MSG_BYTES_MAX);
-	e->waiting = malloc(e->element_count * sizeof(e->waiting[0]));
+	e->waiting = calloc((size_t)e->element_count + 1, sizeof(e->waiting[0]));
 	if (!e->messages || !e->waiting)
 		return WEFT_R_NO_MEMORY;
 	config.messages = e->messages;
@@ -369,8 +388,10 @@ static void greeted(struct card_end *e)
 	r = link_make(e);
 	if (r != WEFT_OK)
 		card_end_hang_up(e, r);
-	else
+	else if (!card_is_send_mode(e->card))
 		push_up(e->link, e->card->now_ns);
+	else if (!e->card->is_unit)
+		card_data_dial(e); /* both ends go on when it is up */
 }
 
 static void greet(struct card_end *e)
@@ -425,6 +446,15 @@ void card_end_event(struct card_end *e, const struct weft_event *event)
 
 /* ---- What completes ------------------------------------------------------------------------- */
 
+static enum weft_reason message_open(struct card_end *e, const uint8_t *bytes, size_t length,
+				     size_t *body)
+{
+	struct rio_session *s = &e->handshake.greet.session;
+
+	return card_is_send_mode(e->card) ? rio_session_tailed_later(s, bytes, length, body)
+					  : rio_session_tailed(s, bytes, length, body);
+}
+
 /* A message or an indication: a refusal is counted by the link, and ends it if there are many. */
 static void came(struct card_end *e, uint8_t *bytes, const struct weft_completion *c)
 {
@@ -445,9 +475,11 @@ static void came(struct card_end *e, uint8_t *bytes, const struct weft_completio
 		if (r == WEFT_OK)
 			greet(e);
 	} else if (e->state == CARD_UP) {
-		r = rio_session_tailed(&e->handshake.greet.session, bytes, c->byte_count, &body);
+		r = message_open(e, bytes, c->byte_count, &body);
 		if (r == WEFT_OK)
 			(void)push_take(e->link, bytes, body, card->now_ns);
+		else if (card_is_send_mode(card))
+			r = WEFT_OK; /* AMB-29: what comes twice or late is lost */
 	}
 	if (r != WEFT_OK)
 		card_end_hang_up(e, r);
@@ -457,10 +489,10 @@ static void came(struct card_end *e, uint8_t *bytes, const struct weft_completio
 
 void card_end_completed(struct card_end *e, const struct weft_completion *c)
 {
-	uint64_t id = c->id >> WORK_BITS;
+	uint64_t id = c->id >> CARD_WORK_BITS;
 
-	switch (c->id & ((1 << WORK_BITS) - 1)) {
-	case WORK_RECEIVE:
+	switch (c->id & ((1 << CARD_WORK_BITS) - 1)) {
+	case CARD_WORK_RECEIVE:
 		e->posted_receives--;
 		if (c->status != WEFT_SUCCESS || e->state == CARD_DYING)
 			return;
@@ -468,7 +500,12 @@ void card_end_completed(struct card_end *e, const struct weft_completion *c)
 		if (e->state != CARD_DYING && receive_post(e, (uint32_t)id) != WEFT_OK)
 			card_end_hang_up(e, WEFT_R_PEER_GONE);
 		return;
-	case WORK_MESSAGE:
+	case CARD_WORK_PACKET:
+		e->posted_receives--;
+		if (c->status == WEFT_SUCCESS && e->state == CARD_UP)
+			card_data_came(e, (uint32_t)id, c);
+		return;
+	case CARD_WORK_MESSAGE:
 		e->posted_sends--;
 		e->free_messages[e->free_message_count++] = (uint32_t)id;
 		return;
@@ -490,12 +527,13 @@ static void flush(struct card_end *e)
 
 	if (e->queued == 0 || e->state == CARD_DYING)
 		return;
-	if (weft_qp_post_send(e->qp, e->queue, e->queued, &posted) != WEFT_OK)
+	if (weft_qp_post_send(e->queue_qp, e->queue, e->queued, &posted) != WEFT_OK)
 		card_end_hang_up(e, WEFT_R_PEER_GONE);
 	e->posted_sends += posted;
 	/* Those that the queue pair did not take are over. */
 	for (uint32_t i = posted; i < e->queued; i++)
-		push_done(e->link, e->queue[i].id >> WORK_BITS, WEFT_R_PEER_GONE, e->card->now_ns);
+		push_done(e->link, e->queue[i].id >> CARD_WORK_BITS, WEFT_R_PEER_GONE,
+			  e->card->now_ns);
 	e->queued = 0;
 }
 
@@ -515,7 +553,7 @@ static void act_send(struct card_end *e, const struct push_act *act)
 		.tag = e->buffers_tag,
 	};
 	e->queue[e->queued] = (struct weft_send_wr){
-		.id = act->id << WORK_BITS | WORK_ACT,
+		.id = act->id << CARD_WORK_BITS | CARD_WORK_ACT,
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_SIGNALLED | WEFT_SOLICITED,
 		.sges = &e->sges[e->queued],
@@ -530,7 +568,7 @@ static void act_write(struct card_end *e, const struct push_act *act)
 						.length = (uint32_t)act->length,
 						.tag = e->frames_tag };
 	e->queue[e->queued] = (struct weft_send_wr){
-		.id = act->id << WORK_BITS | WORK_ACT,
+		.id = act->id << CARD_WORK_BITS | CARD_WORK_ACT,
 		.opcode = act->has_immediate ? WEFT_OP_WRITE_IMM : WEFT_OP_WRITE,
 		.flags = WEFT_SIGNALLED | WEFT_SOLICITED,
 		.sges = &e->sges[e->queued],
@@ -540,6 +578,33 @@ static void act_write(struct card_end *e, const struct push_act *act)
 		.remote_tag = act->handle,
 	};
 	e->queued++;
+}
+
+/* A frame of Send mode: itself. */
+static void act_packet(struct card_end *e, const struct push_act *act)
+{
+	act_write(e, act);
+	e->queue[e->queued - 1].opcode = WEFT_OP_SEND;
+}
+
+/* To be posted with others; those of one queue pair together. */
+static void act_post(struct card_end *e, const struct push_act *act)
+{
+	struct weft_qp *qp = act->kind == PUSH_ACT_SEND_PACKET ? e->data.qp : e->qp;
+
+	if (qp != e->queue_qp || e->queued == CARD_BATCH)
+		flush(e);
+	if (e->state == CARD_DYING) {
+		push_done(e->link, act->id, e->reason, e->card->now_ns);
+		return;
+	}
+	e->queue_qp = qp;
+	if (act->kind == PUSH_ACT_SEND)
+		act_send(e, act);
+	else if (act->kind == PUSH_ACT_WRITE)
+		act_write(e, act);
+	else
+		act_packet(e, act);
 }
 
 static void act_register(struct card_end *e, const struct push_act *act)
@@ -567,14 +632,9 @@ static bool acts_take(struct card_end *e)
 				  c->now_ns);
 		} else if (e->state == CARD_DYING) {
 			push_done(e->link, act.id, e->reason, c->now_ns);
-		} else if (act.kind == PUSH_ACT_SEND) {
-			act_send(e, &act);
 		} else {
-			CHECK(act.kind == PUSH_ACT_WRITE);
-			act_write(e, &act);
+			act_post(e, &act);
 		}
-		if (e->queued == CARD_BATCH)
-			flush(e);
 	}
 	flush(e);
 	return has_any;

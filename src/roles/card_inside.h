@@ -4,6 +4,7 @@
  *
  *	card.c          life, the loop
  *	card_end.c      a connection: greeting, what is posted, what completes
+ *	card_data.c     its second one, in Send mode
  *	card_frames.c   frames: from the port to links, from links to the port and to other links
  *	card_control.c  what the two ends say of themselves: offers, addresses, filters, link state
  *	card_report.c   what `weft card status` shows
@@ -34,6 +35,9 @@ enum {
 	CARD_HALF_OPEN_MAX = 16,
 	CARD_ENDS_MAX = CARD_PEERS_MAX + 2 * CARD_HALF_OPEN_MAX,
 };
+
+/* The kind of a work request, in the lowest bits of its id. */
+enum { CARD_WORK_RECEIVE, CARD_WORK_MESSAGE, CARD_WORK_ACT, CARD_WORK_PACKET, CARD_WORK_BITS = 2 };
 
 /* A frame from the port, or copied from one host for others. */
 struct card_frame {
@@ -69,6 +73,14 @@ enum card_word {
 	CARD_SAY_LINK = 1 << 3,
 };
 
+/* Channel 1 of Send mode. */
+struct card_data {
+	struct rdma_end rdma; /* its object is of kind RDMA_OTHER */
+	struct weft_qp *qp;   /* NULL: there is none */
+	uint8_t *buffers;     /* receives, of packet_bytes each */
+	uint32_t packet_bytes, tag;
+};
+
 struct card_end {
 	struct rdma_end rdma; /* its object is the context of events */
 	struct card *card;
@@ -86,6 +98,7 @@ struct card_end {
 	size_t buffers_bytes;
 	uint32_t receive_count, posted_receives, posted_sends;
 	uint32_t free_messages[CARD_MESSAGES], free_message_count;
+	struct card_data data;
 	/* Once it is UP. */
 	struct push_link *link;
 	uint8_t *messages; /* the link's */
@@ -100,6 +113,7 @@ struct card_end {
 	struct weft_send_wr queue[CARD_BATCH];
 	struct weft_sge sges[CARD_BATCH];
 	uint32_t queued;
+	struct weft_qp *queue_qp; /* which of the two */
 };
 
 struct card {
@@ -168,6 +182,30 @@ uint64_t card_end_expire(struct card_end *e);
 
 /* For people: the peer's name, or its address. */
 const char *card_end_name(const struct card_end *e, char text[WEFT_ADDRESS_TEXT]);
+
+/* The longest packet, with its header. */
+uint32_t card_packet_bytes(const struct card *c);
+
+static inline bool card_is_send_mode(const struct card *c)
+{
+	return c->file->config->mode == PUSH_MODE_SEND;
+}
+
+/* ---- card_data.c ---------------------------------------------------------------------------- */
+
+/* Host: dials channel 1 of an end that has greeted. */
+void card_data_dial(struct card_end *e);
+
+/* Unit: true if the request was for channel 1 of an end, and is answered. */
+bool card_data_accept(struct card *c, struct rdma_request *request);
+void card_data_event(struct card_end *e, const struct weft_event *event);
+
+/* A Send is in the receive of this number. */
+void card_data_came(struct card_end *e, uint32_t nth, const struct weft_completion *c);
+
+/* The queue pair fails; and, once nothing is posted any more, goes. */
+void card_data_close(struct card_end *e);
+void card_data_free(struct card_end *e);
 
 /* ---- card_frames.c -------------------------------------------------------------------------- */
 

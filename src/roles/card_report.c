@@ -94,6 +94,7 @@ static void put_counts(FILE *to, const struct card_end *e)
 	put(to, "writes", s.writes);
 	put(to, "refused", s.refused);
 	put(to, "dropped", s.dropped + e->dropped_greedy);
+	put(to, "lost", s.lost);
 	put(to, "waits", s.waits);
 	put(to, "own_pools", v.own_pools);
 	put(to, "peer_pools", v.peer_pools);
@@ -118,7 +119,8 @@ static void put_link(FILE *to, const struct card *c, const struct card_end *e)
 		return;
 	}
 	a = push_agreed(e->link);
-	fprintf(to, " state=%s", push_state_name(push_link_state(e->link)));
+	fprintf(to, " state=%s mode=%s", push_state_name(push_link_state(e->link)),
+		card_is_send_mode(c) ? "send" : "rdma");
 	put_mac(to, a->mac);
 	put(to, "mtu", a->mtu);
 	put(to, "offload", (a->features & PUSH_FEATURE_NET_HEADER) != 0);

@@ -97,6 +97,7 @@ static enum weft_reason make_offer(struct rdma_end *end, const struct rdma_terms
 		.rnr_retries = RETRIES,
 		.timeout_code = ACK_TIMEOUT_CODE,
 		.has_flow_control = true,
+		.is_uc = end->is_uc,
 		.private_data = terms->private_data,
 		.private_bytes = terms->private_bytes,
 	};
@@ -320,7 +321,9 @@ static bool roce_next(struct rdma_listener *l, struct rdma_request *request)
 	while (weft_cm_service_next(l->service, NULL, &request->cm_id) == WEFT_OK &&
 	       request->cm_id) {
 		if (weft_cm_id_next(request->cm_id, &request->heard) == WEFT_OK &&
-		    request->heard.kind == WEFT_CM_REQUEST && !request->heard.is_uc) {
+		    request->heard.kind == WEFT_CM_REQUEST &&
+		    (l->takes_uc || !request->heard.is_uc)) {
+			request->is_uc = request->heard.is_uc;
 			roce_peer(&request->peer, &request->heard);
 			return true;
 		}

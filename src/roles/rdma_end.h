@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reliable connections of a role on either wire: iWARP, set up by MPA on TCP, and RoCE, set up by
+ * Connections of a role on either wire: iWARP, set up by MPA on TCP, and RoCE, set up by
  * the connection manager of InfiniBand. An owner makes the queue pair, and sees its completions.
  *
  *	dials    rdma_end_dial()
@@ -58,6 +58,7 @@ struct rdma_end {
 	enum rdma_state state;
 	enum weft_reason reason; /* why it is down */
 	bool is_active;
+	bool is_uc; /* RoCE: unacknowledged; the owner sets it, its queue pair is of service UC */
 	struct weft_qp *qp;
 	struct rdma_peer peer;
 	/* RoCE */
@@ -70,6 +71,7 @@ struct rdma_end {
 struct rdma_listener {
 	struct rdma_object object;
 	enum rdma_wire wire;
+	bool takes_uc; /* set by the owner: also requests of unacknowledged connections */
 	struct weft_listener *tcp;
 	struct weft_cm_service *service;
 };
@@ -77,6 +79,7 @@ struct rdma_listener {
 /* A request for a connection, to be accepted or rejected. */
 struct rdma_request {
 	enum rdma_wire wire;
+	bool is_uc;
 	struct weft_request *tcp;
 	struct weft_cm_id *cm_id;
 	struct weft_cm_id_news heard;
@@ -89,7 +92,7 @@ struct rdma_request {
  */
 void rdma_end_init(struct rdma_end *end, enum rdma_wire wire);
 
-/* Connects the queue pair, of service RC and in RESET. The result is an event. */
+/* Connects the queue pair, in RESET, of service RC (or UC). The result is an event. */
 enum weft_reason rdma_end_dial(struct rdma_end *end, struct weft_adapter *adapter,
 			       struct weft_qp *qp, const struct weft_address *to,
 			       const struct rdma_terms *terms);

@@ -120,10 +120,11 @@ class End:
 
     def __init__(self, namespace, verb, path):
         self.namespace, self.verb, self.path, self.process = namespace, verb, path, None
+        self.words = []  # before the command
         self.lines, self.wishes = [], {}  # of the environment
 
     def start(self):
-        self.process = self.namespace.start(WEFT, "card", self.verb, self.path, wishes=self.wishes,
+        self.process = self.namespace.start(*self.words, WEFT, "card", self.verb, self.path, wishes=self.wishes,
                                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.lines = []
         self.reader = threading.Thread(target=self.read, daemon=True)

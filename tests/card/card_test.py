@@ -54,6 +54,51 @@ def test_push_01_push_02_push_08_card_carries_over_iwarp(folder):
     carries(folder, "iwarp")
 
 
+def test_push_07_push_s2_send_mode_carries_both_ways(folder):
+    path, digest = made_file(folder, 16)
+    with Card(folder, lines="mode send").start() as card:
+        expect("the host says so: " + card.hosts[0].said(), "in Send mode" in card.hosts[0].said())
+        pings(card)
+        with HttpServer(card, path):
+            expect_equal("the page through the card", fetch(card, path), digest)
+        for link in (card.hosts[0].link(), card.unit.link()):
+            expect("each packet is a Send, into no pool: %r" % link, link["mode"] == "send" and link["writes"] == 0 and
+                   link["own_pools"] == link["peer_pools"] == 0 and link["packets_out"] > 0)
+
+
+def test_push_07_amb_29_send_mode_loses_and_says_so(folder):
+    with Card(folder, lines="mode send\nalive 3s") as card:
+        card.hosts[0].words = ["env", "WEFT_FAULTS=seed=2,loss=0.1,duplicate=0.02,reorder=0.02"]
+        card.start()
+        card.host_spaces[0].run("ping", "-c", "200", "-i", "0.01", "-W", "1", SERVER)
+        wait_until("an end says what was lost", lambda: card.hosts[0].link()["lost"] + card.unit.link()["lost"] > 0)
+        expect_equal("it was connected all the time", card.hosts[0].said().count(" is connected"), 1)
+
+
+def test_push_07_kill_9_in_send_mode_is_noticed(folder):
+    with Card(folder, lines="mode send\nalive 3s").start() as card:
+        card.ping(SERVER)
+        card.unit.kill()
+        card.hosts[0].await_line("is no longer connected")
+        card.unit.start()
+        card.hosts[0].await_line(" is connected", times=2)
+        card.ping(SERVER)
+        said = card.hosts[0].end() + card.unit.end()
+        expect("both say how it ended: " + said, said.count("the card has ended") == 2)
+
+
+def test_push_07_hosts_of_another_mode_are_refused(folder):
+    for unit_mode, host_mode in (("rdma", "send"), ("send", "rdma")):
+        inside = os.path.join(folder, unit_mode)
+        os.mkdir(inside)
+        with Card(inside, unit_lines="mode " + unit_mode, host_lines="mode " + host_mode) as card:
+            card.unit.start()
+            card.hosts[0].start()
+            card.unit.await_line("cannot accept a connection: ")
+            expect("for its mode: " + card.unit.said(), "of one mode" in card.unit.said())
+            expect("it never connects: " + card.hosts[0].said(), "is connected" not in card.hosts[0].said())
+
+
 def test_push_10_small_packets_go_by_sends(folder):
     with Card(folder, lines="inline 512").start() as card:
         before = card.hosts[0].link()
@@ -201,7 +246,10 @@ def test_push_18_bad_files_are_refused(folder):
                       ("role card-unit\nlan packet:lan0\ncard tap:x\n", "this is not for the file of this role"),
                       ("role card-unit\nlan packet:lan0\nwire carrier-pigeon\n", "the wires are roce and iwarp"),
                       ("role card-unit\nlan packet:lan0\npull hard\n", "pull is on or off"),
-                      ("role card-unit\nlan packet:lan0\nwire iwarp\ninline 100\n", "inline is for the wire roce")):
+                      ("role card-unit\nlan packet:lan0\nwire iwarp\ninline 100\n", "inline is for the wire roce"),
+                      ("role card-unit\nlan packet:lan0\nmode rdma3\n", "the modes are send and rdma"),
+                      ("role card-unit\nlan packet:lan0\nwire iwarp\nmode send\n", "mode send is for the wire roce"),
+                      ("role card-unit\nlan packet:lan0\nmode send\ninline 100\n", "inline is for the mode rdma")):
         path = os.path.join(folder, "card.conf")
         with open(path, "w", encoding="ascii") as f:
             f.write(text)

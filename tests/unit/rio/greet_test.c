@@ -367,6 +367,28 @@ TEST(test_rio_03_tails_are_taken_in_their_order_and_once)
 	EXPECT_EQ(hear_tailed(&t.dialled, second, BODY + RIO_TAIL_BYTES), WEFT_OK);
 }
 
+/* On a connection that loses, repeats and reorders. */
+TEST(test_rio_03_push_07_later_tails_are_taken_once_and_earlier_not)
+{
+	const size_t length = BODY + RIO_TAIL_BYTES;
+	uint8_t bytes[4][MESSAGE];
+	struct rio_session *s;
+	size_t body = 0;
+	struct two t;
+
+	two_greet(&t);
+	s = &t.dialled.greet.session;
+	for (int i = 0; i < 4; i++)
+		tailed(&t.dialler, bytes[i]);
+	EXPECT_EQ(rio_session_tailed_later(s, bytes[1], length, &body), WEFT_OK);
+	EXPECT_EQ(body, (size_t)BODY);
+	EXPECT_EQ(rio_session_tailed_later(s, bytes[1], length, &body), WEFT_R_RIO_SEQUENCE);
+	EXPECT_EQ(rio_session_tailed_later(s, bytes[0], length, &body), WEFT_R_RIO_SEQUENCE);
+	bytes[2][0] ^= 1;
+	EXPECT_EQ(rio_session_tailed_later(s, bytes[2], length, &body), WEFT_R_RIO_FORGED);
+	EXPECT_EQ(rio_session_tailed_later(s, bytes[3], length, &body), WEFT_OK);
+}
+
 TEST(test_rio_03_a_tailed_message_that_was_altered_or_cut_is_refused)
 {
 	const size_t length = BODY + RIO_TAIL_BYTES;
