@@ -255,7 +255,8 @@ static bool data_next(struct push_link *l, struct push_msg *m)
 	if (list_is_empty(&l->waiting) || l->sends + 2 > l->config.sends_max || !link_is_rdma(l))
 		return false;
 	o = CONTAINER_OF(l->waiting.next, struct push_out, link);
-	if (!is_inline(l, o) || l->untolds.count > 0) /* those were written before it */
+	if (!is_inline(l, o) || l->untolds.count > 0 /* those were written before it */ ||
+	    cfg_holds_packets(l))
 		return false;
 	(void)waiting_take(l);
 	*m = (struct push_msg){ .function = PUSH_SEND_DATA,
@@ -356,7 +357,7 @@ static bool packet_act(struct push_link *l, uint64_t now_ns, struct push_act *ac
 	struct peer_pool *p = NULL;
 	struct push_out *o;
 
-	if (list_is_empty(&l->waiting) || l->writes == l->config.writes_max)
+	if (list_is_empty(&l->waiting) || l->writes == l->config.writes_max || cfg_holds_packets(l))
 		return false;
 	o = CONTAINER_OF(l->waiting.next, struct push_out, link);
 	if (link_is_rdma(l) && is_inline(l, o))

@@ -294,10 +294,24 @@ void cfg_refuse(struct push_link *l, uint64_t context, enum weft_reason reason)
 
 /* ---- What goes, and when --------------------------------------------------------------------- */
 
+static bool changes_length(enum push_kind kind)
+{
+	return kind == PUSH_SET_MTU || kind == PUSH_SET_OFFERS;
+}
+
 /* Packets that were written before the other end takes shorter ones only are told of before. */
 static bool has_to_wait(const struct push_link *l, enum push_kind kind)
 {
-	return l->untolds.count > 0 && (kind == PUSH_SET_MTU || kind == PUSH_SET_OFFERS);
+	return l->untolds.count > 0 && changes_length(kind);
+}
+
+bool cfg_holds_packets(const struct push_link *l)
+{
+	const struct push_owed *o = &l->owed[ASKING_OWNER];
+	const struct push_asked *a = &l->asked[ASKING_OWNER];
+
+	return (o->state == OWED_DUE && changes_length(o->cfg.kind)) ||
+	       (a->state == ASK_DUE && changes_length(a->cfg.kind));
 }
 
 bool cfg_next(struct push_link *l, uint64_t now_ns, struct push_msg *m)

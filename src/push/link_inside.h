@@ -316,4 +316,7 @@ void cfg_refuse(struct push_link *l, uint64_t context, enum weft_reason reason);
 /* The next request or reply to be sent; false: none is due. */
 bool cfg_next(struct push_link *l, uint64_t now_ns, struct push_msg *m);
 uint64_t cfg_due(const struct push_link *l);
+
+/* What says how long packets may be goes first. */
+bool cfg_holds_packets(const struct push_link *l);
 void cfg_expire(struct push_link *l, uint64_t now_ns);

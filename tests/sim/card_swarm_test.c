@@ -14,6 +14,7 @@ static const uint64_t failed_once[] = {
 	70,  /* Send mode: packets overtook the request for a lower MTU */
 	642, /* the judge took a corrupted frame of iWARP for a stray Write (AMB-41) */
 	977, /* a message of iWARP that counted as sent was lost with the link: the judge's fault */
+	2782, /* a reply that waited for an indication was overtaken by the packets it allows */
 	1098, /* a unit died before it replied to a flush: the host waited for ever */
 };
 

@@ -94,6 +94,35 @@ TEST(test_push_09_what_was_written_is_told_before_a_lower_mtu)
 	}
 }
 
+/* The reply waits for an indication, and longer packets for the reply. */
+TEST(test_push_09_longer_packets_go_after_the_reply_that_allows_them)
+{
+	struct bed *b = bed_create(PUSH_MODE_RDMA);
+	const struct push_cfg higher = { .kind = PUSH_SET_MTU, .mtu = 9000 };
+
+	b->ends[BED_UNIT].config.has_immediate = false;
+	bed_make(b);
+	bed_pool(b, BED_HOST, 8, 9216);
+	bed_up(b);
+	b->is_held = true;
+	for (uint64_t i = 0; i < 2; i++) {
+		MUST(bed_packet(b, BED_UNIT, 1500, i));
+		while (bed_act(b, BED_UNIT))
+			continue;
+	}
+	MUST(push_ask(b->ends[BED_HOST].link, &higher, b->now_ns));
+	bed_run(b);
+	MUST(bed_packet(b, BED_UNIT, 9000, 2));
+	bed_run(b);
+	EXPECT_EQ(b->ends[BED_UNIT].writes, 2);
+	bed_done(b, BED_UNIT);
+	b->is_held = false;
+	bed_run(b);
+	EXPECT_EQ(bed_count(b, BED_HOST, PUSH_EVENT_PACKET), 3);
+	EXPECT_EQ(b->ends[BED_HOST].refused, WEFT_OK);
+	bed_destroy(b);
+}
+
 /* ---- Send mode: unacknowledged connections repeat and reorder (AMB-29) ----------------------- */
 
 static struct bed *send_mode(bool is_up)
