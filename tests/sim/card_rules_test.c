@@ -125,3 +125,30 @@ TEST(test_push_s3_push_s4_worlds_meet_all_that_can_happen)
 	EXPECT(immediates > 1000 && writes - immediates > 1000);
 	EXPECT(breaks > 0 && orderly > 50 && stops > 20 && resets > 10 && many > 3);
 }
+
+/* ---- Rules ----------------------------------------------------------------------------------- */
+
+TEST(test_push_17_card_nothing_is_under_way_at_a_release)
+{
+	RUN(6, 12, 26);
+}
+
+TEST(test_push_19_card_packets_are_told_in_order)
+{
+	RUN(15, 63, 65);
+}
+
+TEST(test_push_19_card_messages_do_not_overtake_writes)
+{
+	RUN(3, 11, 31);
+}
+
+TEST(test_push_09_card_packets_that_became_too_long_are_not_sent)
+{
+	RUN(15, 18, 23);
+}
+
+TEST(test_push_17_card_a_pool_goes_after_the_reply_to_its_flush)
+{
+	RUN(2, 5, 6);
+}
