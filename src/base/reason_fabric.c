@@ -25,4 +25,9 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 				  "end." },
 	ROW(WEFT_R_MAD_VALUE) = { "mad_value", "-", EPROTO,
 				  "A field of a management attribute has a value that is reserved." },
+	ROW(WEFT_R_FLIT_CRC) = { "flit_crc", "FAB-05", EBADMSG,
+				 "A flit was damaged on its link; the sender sends it again." },
+	ROW(WEFT_R_FLIT_FORM) = { "flit_form", "FAB-04", EPROTO,
+				  "A flit is not of the form that its header says: the other end of "
+				  "the link is no port of a fabric." },
 };

@@ -2,6 +2,7 @@
 #include "sim/kind.h"
 
 #include "sim/card/card_world.h"
+#include "sim/fabric/fabric_world.h"
 #include "sim/iscsi/iscsi_world.h"
 #include "sim/iwarp/iwarp_world.h"
 #include "sim/loopback/verbs_world.h"
@@ -226,6 +227,31 @@ static struct world *card_clock(void *world)
 	return &((struct card_world *)world)->world;
 }
 
+static int fabric_open(void *world, uint64_t seed)
+{
+	return fabric_world_open(world, seed);
+}
+
+static bool fabric_step(void *world)
+{
+	return fabric_world_step(world);
+}
+
+static const char *fabric_failure(const void *world)
+{
+	return fabric_world_failure(world);
+}
+
+static void fabric_close(void *world)
+{
+	fabric_world_close(world);
+}
+
+static struct world *fabric_clock(void *world)
+{
+	return &((struct fabric_world *)world)->net.world;
+}
+
 const struct sim_kind sim_kinds[SIM_KINDS] = {
 	[SIM_LOOPBACK] = {
 		.name = "loopback",
@@ -397,5 +423,14 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.failure = iscsi_failure,
 		.close = iscsi_close,
 		.clock = iscsi_clock,
+	},
+	[SIM_FABRIC] = {
+		.name = "fabric",
+		.world_bytes = sizeof(struct fabric_world),
+		.open = fabric_open,
+		.step = fabric_step,
+		.failure = fabric_failure,
+		.close = fabric_close,
+		.clock = fabric_clock,
 	},
 };

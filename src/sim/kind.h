@@ -27,7 +27,8 @@ enum sim_kind_id {
 	SIM_RIO,   /* sim/rio/rio_world.h */
 	SIM_ISCSI, /* sim/iscsi/iscsi_world.h */
 	SIM_ISCSI_ISER,
-	SIM_CARD, /* sim/card/card_world.h */
+	SIM_CARD,   /* sim/card/card_world.h */
+	SIM_FABRIC, /* sim/fabric/fabric_world.h */
 	SIM_KINDS
 };
 

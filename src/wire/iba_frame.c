@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wire/iba_frame.h"
 
+#include "base/check.h"
 #include "base/crc.h"
 #include "base/cursor.h"
 #include "wire/iba_icrc.h"
@@ -62,6 +63,14 @@ uint16_t iba_vcrc(const uint8_t *bytes, size_t length)
 	return (uint16_t)~crc;
 }
 
+void iba_vcrc_put(uint8_t *bytes, size_t length)
+{
+	uint16_t crc = iba_vcrc(bytes, length - IBA_VCRC_BYTES);
+
+	bytes[length - 2] = (uint8_t)crc;
+	bytes[length - 1] = (uint8_t)(crc >> 8);
+}
+
 /* As both CRCs are sent: the least significant byte first. */
 static uint16_t little_u16(const uint8_t *bytes)
 {
@@ -86,6 +95,30 @@ static uint32_t icrc_begin(const uint8_t *bytes, bool has_grh)
 }
 
 /* ---- Frame ---------------------------------------------------------------------------------- */
+
+uint32_t iba_frame_encode(const struct iba_frame *f, uint8_t bytes[IBA_FRAME_MAX])
+{
+	uint32_t bth = IBA_LRH_BYTES + (f->has_grh ? IBA_GRH_BYTES : 0), at = bth;
+	struct iba_packet packet = f->packet;
+	struct iba_lrh lrh = f->lrh;
+	uint32_t crc;
+
+	CHECK(packet.payload_bytes <= IBA_PAYLOAD_MAX);
+	packet.pad = (uint8_t)(-packet.payload_bytes & IBA_PAD_MAX);
+	at += iba_encode(&packet, bytes + at);
+	if (packet.payload_bytes > 0)
+		memcpy(bytes + at, packet.payload, packet.payload_bytes);
+	at += packet.payload_bytes;
+	lrh.next = f->has_grh ? IBA_NEXT_GRH : IBA_NEXT_BTH;
+	lrh.bytes = at + packet.pad + IBA_ICRC_BYTES;
+	iba_lrh_encode(&lrh, bytes);
+	if (f->has_grh)
+		iba_grh_encode(&f->grh, bytes + IBA_LRH_BYTES);
+	crc = iba_icrc_add_packet(icrc_begin(bytes, f->has_grh), bytes + bth, at - bth);
+	at += iba_trailer_encode(crc, packet.pad, bytes + at);
+	iba_vcrc_put(bytes, at + IBA_VCRC_BYTES);
+	return at + IBA_VCRC_BYTES;
+}
 
 static enum weft_reason packet_decode(struct iba_frame *v, const uint8_t *bytes, size_t length)
 {

@@ -63,5 +63,14 @@ void iba_lrh_encode(const struct iba_lrh *h, uint8_t bytes[IBA_LRH_BYTES]);
 /* A whole frame; checks both CRCs. On error *f has not changed. The payload points into bytes. */
 enum weft_reason iba_frame_decode(struct iba_frame *f, const uint8_t *bytes, size_t length);
 
+/*
+ * A frame with a transport header: fills in lrh.bytes, the padding, and both CRCs. Returns its
+ * length.
+ */
+uint32_t iba_frame_encode(const struct iba_frame *f, uint8_t bytes[IBA_FRAME_MAX]);
+
 /* Over what precedes it on the wire. */
 uint16_t iba_vcrc(const uint8_t *bytes, size_t length);
+
+/* Writes it at the end of a whole frame. */
+void iba_vcrc_put(uint8_t *bytes, size_t length);

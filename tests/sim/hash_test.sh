@@ -14,6 +14,7 @@ hashes() {
 		"$@" sim --world $world --seed 1 --count "$count" --hash
 	done
 	"$@" sim --world card --seed 1 --count "$count" --hash
+	"$@" sim --world fabric --seed 1 --count "$count" --hash
 	"$@" sim --world iscsi --seed 1 --count "$count" --hash
 	"$@" sim --world iscsi-iser --seed 1 --count "$count" --hash
 	"$@" sim --world rio --seed 1 --count "$count" --hash

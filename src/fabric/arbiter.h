@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which lane of a link is next (IBA 7.6.9): lane 15 before all others; then two tables of lanes
+ * with weights, that of high priority and that of low. A weight counts flits. Low priority gets its
+ * turn when nothing of high priority is ready, or has had its limit.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum { FABRIC_ARBITER_ENTRIES = 64, FABRIC_LIMIT_NONE = 255, FABRIC_LIMIT_UNIT = 47 };
+
+struct fabric_turns {
+	uint8_t lanes[FABRIC_ARBITER_ENTRIES], weights[FABRIC_ARBITER_ENTRIES];
+	uint32_t at;   /* the entry whose turn it is */
+	uint32_t used; /* of its weight */
+};
+
+struct fabric_arbiter {
+	struct fabric_turns high, low;
+	uint8_t high_limit; /* in units of 4096 bytes; FABRIC_LIMIT_NONE: no limit */
+	uint32_t high_used; /* flits since low priority had its turn, while it was ready */
+};
+
+/* All lanes in turn, at low priority. */
+void fabric_arbiter_init(struct fabric_arbiter *a);
+
+/* One of the lanes whose bits are set, or -1 if no table has any of them. */
+int fabric_arbiter_pick(struct fabric_arbiter *a, uint32_t ready);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "test.h"
+
+#include <string.h>
+
+#include "fabric/arbiter.h"
+
+enum { TURNS = 1200, MANAGEMENT = 15 };
+
+static void picks(struct fabric_arbiter *a, uint32_t ready, uint32_t counts[16])
+{
+	memset(counts, 0, 16 * sizeof(*counts));
+	for (int i = 0; i < TURNS; i++) {
+		int lane = fabric_arbiter_pick(a, ready);
+
+		REQUIRE(lane >= 0 && ready >> lane & 1);
+		counts[lane]++;
+	}
+}
+
+static struct fabric_arbiter weighted(void)
+{
+	struct fabric_arbiter a = { .high_limit = FABRIC_LIMIT_NONE };
+
+	a.low = (struct fabric_turns){ .lanes = { 0, 1, 2 }, .weights = { 1, 2, 3 } };
+	return a;
+}
+
+TEST(test_fab_10_lanes_get_their_turns_by_weight)
+{
+	struct fabric_arbiter a = weighted();
+	uint32_t counts[16];
+
+	picks(&a, 7, counts);
+	EXPECT(counts[0] == TURNS / 6 && counts[1] == TURNS / 3 && counts[2] == TURNS / 2);
+	picks(&a, 5, counts); /* what is not ready costs the others nothing */
+	EXPECT(counts[0] == TURNS / 4 && counts[2] == TURNS * 3 / 4);
+	picks(&a, 1, counts);
+	EXPECT_EQ(counts[0], TURNS);
+}
+
+TEST(test_fab_10_a_lane_without_weight_has_no_turn)
+{
+	struct fabric_arbiter a = weighted();
+
+	EXPECT_EQ(fabric_arbiter_pick(&a, 1 << 3), -1);
+	EXPECT_EQ(fabric_arbiter_pick(&a, 0), -1);
+}
+
+TEST(test_fab_12_high_priority_goes_first_up_to_its_limit)
+{
+	struct fabric_arbiter a = weighted();
+	uint32_t counts[16];
+
+	a.high = (struct fabric_turns){ .lanes = { 3 }, .weights = { 1 } };
+	picks(&a, 0xf, counts);
+	EXPECT_EQ(counts[3], TURNS);
+	a.high_limit = 1; /* 47 flits, then one of low priority */
+	picks(&a, 0xf, counts);
+	EXPECT_EQ(counts[3], TURNS / 48 * 47);
+	a.high_limit = 0;
+	picks(&a, 0xf, counts);
+	EXPECT_EQ(counts[3], TURNS / 2);
+	picks(&a, 1 << 3, counts); /* nothing else is ready */
+	EXPECT_EQ(counts[3], TURNS);
+}
+
+TEST(test_fab_12_management_goes_before_all)
+{
+	struct fabric_arbiter a;
+	uint32_t counts[16];
+
+	fabric_arbiter_init(&a);
+	a.high = (struct fabric_turns){ .lanes = { 3 }, .weights = { 255 } };
+	picks(&a, 1 << MANAGEMENT | 0xf, counts);
+	EXPECT_EQ(counts[MANAGEMENT], TURNS);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two endnodes and the link between them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "unit/fabric/fabric_bed.h"
+
+enum { LID_A = 1, LID_B = 2, LARGE = 4096, SMALL = 8 };
+
+struct pair {
+	struct fabric_net *net;
+	uint32_t a, b, cable;
+	struct fabric_link *at_a, *at_b;
+};
+
+static struct pair pair_open(void)
+{
+	struct pair p = { .net = bed_open() };
+
+	p.a = bed_end(p.net);
+	p.b = bed_end(p.net);
+	for (uint8_t level = 0; level < BED_LANES; level++)
+		p.net->nodes[p.a].end.lane_of[level] = level;
+	p.cable = bed_join(p.net, p.a, 1, p.b, 1);
+	p.at_a = fabric_net_link(p.net, (struct fabric_net_port){ p.a, 1 });
+	p.at_b = fabric_net_link(p.net, (struct fabric_net_port){ p.b, 1 });
+	bed_rest(p.net);
+	memset(&p.at_a->counts, 0, sizeof(p.at_a->counts));
+	memset(&p.at_b->counts, 0, sizeof(p.at_b->counts));
+	return p;
+}
+
+/* Posts up to `count` frames; returns how many there was room for. */
+static uint32_t post(const struct pair *p, uint8_t level, uint32_t bytes, uint32_t count)
+{
+	uint8_t frame[IBA_FRAME_MAX];
+	uint32_t posted = 0;
+
+	while (posted < count &&
+	       fabric_net_post(p->net, p->a, frame, bed_frame(frame, LID_A, LID_B, level, bytes)))
+		posted++;
+	return posted;
+}
+
+static uint32_t take_all(const struct pair *p)
+{
+	uint8_t frame[IBA_FRAME_MAX];
+	uint32_t taken = 0;
+
+	while (fabric_net_take(p->net, p->b, frame) > 0)
+		taken++;
+	return taken;
+}
+
+/* Posts and takes until `count` frames have passed. */
+static void pass(const struct pair *p, uint32_t bytes, uint32_t count)
+{
+	uint32_t posted = 0, taken = 0, rounds = 0;
+
+	while (taken < count) {
+		posted += post(p, 0, bytes, count - posted);
+		bed_run(p->net, 10000);
+		taken += take_all(p);
+		REQUIRE(++rounds < 100000);
+	}
+	bed_rest(p->net);
+	REQUIRE(take_all(p) == 0);
+}
+
+TEST(test_fab_05_one_acknowledgement_covers_eight_flits)
+{
+	struct pair p = pair_open();
+
+	EXPECT_EQ(post(&p, 0, SMALL, 16), 16);
+	bed_rest(p.net);
+	EXPECT(p.at_a->counts.flits_sent == 16 && p.at_b->counts.flits_taken == 16);
+	EXPECT(p.at_b->counts.acks_sent == 2 && p.at_a->counts.acks_taken == 2);
+	EXPECT_EQ(post(&p, 0, SMALL, 3), 3);
+	bed_rest(p.net);
+	EXPECT_EQ(p.at_b->counts.acks_sent, 3); /* after a while, fewer */
+	EXPECT_EQ(p.at_a->acked, p.at_a->end);
+	bed_close(p.net);
+}
+
+TEST(test_fab_07_damaged_and_lost_flits_are_sent_again_unseen_by_the_ends)
+{
+	for (int kind = 0; kind < 4; kind++) {
+		struct pair p = pair_open();
+		struct sim_faults *f = &p.net->ways[2 * p.cable + kind % 2].pipe.line.faults;
+
+		harness_note("%s, of %s", kind < 2 ? "damage" : "loss", kind % 2 ? "ack" : "flit");
+		f->corrupt_ppm = kind < 2 ? 100000 : 0;
+		f->loss_ppm = kind < 2 ? 0 : 100000;
+		pass(&p, LARGE, 40);
+		EXPECT_EQ(p.at_b->counts.frames_taken, 40);
+		EXPECT(p.at_a->counts.flits_resent > 0);
+		EXPECT(kind != 0 || p.at_b->counts.damaged > 0);
+		EXPECT(kind != 1 || p.at_a->counts.damaged > 0);
+		EXPECT_EQ(p.net->nodes[p.b].end.refused, 0);
+		bed_close(p.net);
+	}
+}
+
+/* A flit that was damaged is asked for at once: no timer has to run out. */
+TEST(test_fab_05_a_damaged_flit_is_asked_for)
+{
+	struct pair p = pair_open();
+	uint64_t begin_ns = p.net->world.now_ns;
+	struct sim_faults *f = &p.net->ways[2 * p.cable].pipe.line.faults;
+
+	f->corrupt_ppm = 1000000;
+	EXPECT_EQ(post(&p, 0, SMALL, 1), 1); /* its flit leaves at once */
+	f->corrupt_ppm = 0;
+	while (p.at_b->counts.frames_taken == 0)
+		EXPECT(fabric_net_step(p.net));
+	EXPECT(p.net->world.now_ns - begin_ns < bed_link.resend_ns / 10);
+	EXPECT_EQ(p.at_a->counts.flits_resent, 1);
+	bed_close(p.net);
+}
+
+TEST(test_fab_05_a_flit_whose_acknowledgement_was_lost_is_acknowledged_again)
+{
+	struct pair p = pair_open();
+	struct sim_faults *back = &p.net->ways[2 * p.cable + 1].pipe.line.faults;
+
+	back->loss_ppm = 1000000;
+	EXPECT_EQ(post(&p, 0, SMALL, 1), 1);
+	bed_run(p.net, bed_link.resend_ns / 2);
+	EXPECT(p.at_b->counts.acks_sent == 1 && p.at_a->counts.acks_taken == 0);
+	back->loss_ppm = 0;
+	bed_run(p.net, 2 * bed_link.resend_ns);
+	EXPECT(p.at_a->counts.flits_resent == 1 && p.at_a->acked == p.at_a->end);
+	EXPECT_EQ(p.at_b->counts.frames_taken, 1);
+	bed_close(p.net);
+}
+
+/* What does not fit waits at the sender, and other lanes go on. */
+TEST(test_fab_10_fab_13_a_lane_that_is_full_stops_no_other)
+{
+	struct pair p = pair_open();
+	uint32_t posted = post(&p, 0, LARGE, 100), held;
+
+	bed_run(p.net, 1000000);
+	posted += post(&p, 0, LARGE, 100);
+	bed_run(p.net, 1000000);
+	held = (uint32_t)p.at_b->counts.frames_taken;
+	EXPECT(posted < 100 && held == BED_BLOCKS / 48);
+	EXPECT(p.at_a->counts.waits > 0);
+	EXPECT_EQ(fabric_lane_room(&p.at_b->in[0]), 0);
+	EXPECT_EQ(post(&p, 1, SMALL, 5), 5);
+	bed_run(p.net, 100000);
+	EXPECT_EQ(p.at_b->counts.frames_taken, held + 5);
+	for (uint32_t taken = 0, rounds = 0; taken < posted + 5; rounds++) {
+		taken += take_all(&p);
+		bed_run(p.net, 100000);
+		EXPECT(rounds < 100);
+	}
+	EXPECT_EQ(p.at_b->counts.overruns, 0);
+	bed_close(p.net);
+}
+
+/* What tells of room may be lost: the sender asks. */
+TEST(test_fab_05_credit_that_was_lost_comes_again)
+{
+	struct pair p = pair_open();
+	struct sim_faults *back = &p.net->ways[2 * p.cable + 1].pipe.line.faults;
+	uint32_t posted = post(&p, 0, LARGE, 100);
+
+	bed_run(p.net, 1000000);
+	posted += post(&p, 0, LARGE, 100);
+	bed_run(p.net, 1000000);
+	back->loss_ppm = 1000000;
+	EXPECT(take_all(&p) > 0);
+	back->loss_ppm = 0;
+	for (uint32_t rounds = 0; p.at_b->counts.frames_taken < posted; rounds++) {
+		(void)take_all(&p);
+		bed_run(p.net, 100000);
+		EXPECT(rounds < 100);
+	}
+	bed_close(p.net);
+}
+
+TEST(test_fab_09_a_link_carries_both_directions_at_once)
+{
+	uint64_t took_ns[2];
+
+	for (int both = 0; both < 2; both++) {
+		struct pair p = pair_open();
+		uint64_t begin_ns = p.net->world.now_ns;
+		uint8_t frame[IBA_FRAME_MAX];
+
+		EXPECT_EQ(post(&p, 0, LARGE, 2), 2);
+		for (int i = 0; both && i < 2; i++)
+			EXPECT(fabric_net_post(p.net, p.b, frame,
+					       bed_frame(frame, LID_B, LID_A, 0, LARGE)));
+		while (p.at_b->counts.frames_taken < 2 ||
+		       p.at_a->counts.frames_taken < 2 * (uint64_t)both)
+			EXPECT(fabric_net_step(p.net));
+		took_ns[both] = p.net->world.now_ns - begin_ns;
+		bed_close(p.net);
+	}
+	EXPECT(took_ns[1] < took_ns[0] + took_ns[0] / 10); /* acknowledgements take some */
+}
+
+TEST(test_fab_20_a_cable_that_is_pulled_loses_what_was_on_it_and_no_more)
+{
+	struct pair p = pair_open();
+
+	EXPECT_EQ(post(&p, 0, LARGE, 2), 2);
+	bed_run(p.net, 2000);
+	fabric_net_pull(p.net, p.cable);
+	bed_rest(p.net);
+	EXPECT(p.at_a->counts.frames_lost == 1 && p.at_b->counts.frames_taken == 0);
+	EXPECT_EQ(fabric_lane_room(&p.at_b->in[0]), BED_BLOCKS);
+	fabric_net_plug(p.net, p.cable);
+	bed_rest(p.net);
+	EXPECT_EQ(take_all(&p), 1); /* it had not begun to leave */
+	pass(&p, LARGE, 10);
+	bed_close(p.net);
+}
+
+/* ---- The other end is no port of ours -------------------------------------------------------- */
+
+/* A link whose other end is the test. */
+static struct fabric_end *lone_open(void)
+{
+	struct fabric_end *e = malloc(sizeof(*e));
+	uint8_t bytes[FLIT_BYTES_MAX];
+
+	REQUIRE(e && fabric_end_init(e, &bed_link) == 0);
+	fabric_link_up(&e->link);
+	REQUIRE(fabric_link_send(&e->link, 0, bytes) > 0);
+	return e;
+}
+
+static void lone_close(struct fabric_end *own_e)
+{
+	fabric_end_fini(own_e);
+	free(own_e);
+}
+
+static void hear(struct fabric_end *e, const struct flit *f)
+{
+	uint8_t bytes[FLIT_BYTES_MAX];
+
+	fabric_link_recv(&e->link, 0, bytes, flit_encode(f, bytes));
+}
+
+static struct flit piece_of(uint16_t sequence, bool is_first, bool is_last)
+{
+	static const uint8_t zeros[FLIT_DATA];
+	struct flit f = { .kind = FLIT_FRAME, .sequence = sequence };
+
+	f.is_first = is_first;
+	f.is_last = is_last;
+	f.data = zeros;
+	f.data_bytes = FLIT_DATA;
+	return f;
+}
+
+TEST(test_fab_05_flits_beyond_the_credit_are_not_taken)
+{
+	struct fabric_end *e = lone_open();
+
+	for (uint16_t i = 0; i < BED_BLOCKS + 5; i++) {
+		struct flit f = piece_of(i < BED_BLOCKS ? i : BED_BLOCKS, true, true);
+
+		hear(e, &f);
+	}
+	EXPECT(e->link.counts.flits_taken == BED_BLOCKS && e->link.counts.overruns == 5);
+	EXPECT_EQ(e->link.expected, BED_BLOCKS);
+	lone_close(e);
+}
+
+TEST(test_fab_05_a_lane_that_the_port_has_not_takes_nothing)
+{
+	struct fabric_end *e = lone_open();
+	struct flit f = piece_of(0, true, true);
+
+	f.lane = BED_LANES;
+	hear(e, &f);
+	EXPECT(e->link.counts.flits_taken == 0 && e->link.counts.overruns == 1);
+	lone_close(e);
+}
+
+TEST(test_fab_14_pieces_that_make_no_frame_are_not_taken)
+{
+	struct fabric_end *e = lone_open();
+	struct flit f = piece_of(0, false, false);
+
+	hear(e, &f); /* the middle of none */
+	EXPECT(e->link.counts.malformed == 1 && e->link.expected == 0);
+	for (uint16_t i = 0; i < FABRIC_FRAME_FLITS; i++) {
+		f = piece_of(i, i == 0, false);
+		hear(e, &f);
+	}
+	EXPECT(e->link.counts.malformed == 1 && e->link.expected == FABRIC_FRAME_FLITS);
+	f = piece_of(FABRIC_FRAME_FLITS, false, true);
+	hear(e, &f); /* longer than any */
+	f = piece_of(FABRIC_FRAME_FLITS, true, true);
+	hear(e, &f); /* another one begins before its end */
+	EXPECT(e->link.counts.malformed == 3 && e->link.expected == FABRIC_FRAME_FLITS);
+	lone_close(e);
+}
+
+TEST(test_fab_07_a_frame_that_is_damaged_in_a_node_is_never_delivered)
+{
+	struct fabric_end *e = lone_open();
+	struct flit f = piece_of(0, true, true); /* zeros: no frame */
+	uint8_t bytes[IBA_FRAME_MAX];
+
+	hear(e, &f);
+	EXPECT_EQ(fabric_end_take(e, bytes), 0);
+	EXPECT_EQ(e->refused, 1);
+	EXPECT_EQ(fabric_lane_room(&e->link.in[0]), BED_BLOCKS);
+	lone_close(e);
+}
+
+TEST(test_fab_05_a_limit_that_comes_late_takes_nothing_back)
+{
+	struct fabric_end *e = lone_open();
+	struct flit ack = { .kind = FLIT_ACK, .limits = { 50 } };
+
+	hear(e, &ack);
+	EXPECT_EQ(e->link.limits[0], 50);
+	ack.limits[0] = 49;
+	hear(e, &ack);
+	EXPECT_EQ(e->link.limits[0], 50);
+	ack.limits[0] = 51;
+	hear(e, &ack);
+	EXPECT_EQ(e->link.limits[0], 51);
+	lone_close(e);
+}
+
+TEST(test_fab_05_an_acknowledgement_of_what_was_not_sent_is_ignored)
+{
+	struct fabric_end *e = lone_open();
+	uint8_t frame[IBA_FRAME_MAX], bytes[FLIT_BYTES_MAX];
+	struct flit ack = { .kind = FLIT_ACK };
+
+	for (int lane = 0; lane < FLIT_LANES; lane++)
+		ack.limits[lane] = BED_BLOCKS;
+	hear(e, &ack);
+	EXPECT(fabric_end_post(e, frame, bed_frame(frame, LID_A, LID_B, 0, SMALL)));
+	EXPECT(fabric_link_send(&e->link, 0, bytes) > 0);
+	EXPECT(e->link.end == 1 && e->link.acked == 0);
+	ack.sequence = 2;
+	hear(e, &ack);
+	EXPECT_EQ(e->link.acked, 0);
+	ack.sequence = 1;
+	hear(e, &ack);
+	EXPECT_EQ(e->link.acked, 1);
+	EXPECT_EQ(fabric_lane_room(&e->out[0]), BED_BLOCKS);
+	lone_close(e);
+}
