@@ -63,7 +63,8 @@ const struct reason_row
 						"than an iSER header." },
 		[WEFT_R_ISER_OPCODE -
 			REASON_ISCSI_FIRST] = { "iser_opcode", "-", EOPNOTSUPP,
-						"An iSER header is of an unknown kind." },
+						"An iSER header is of an unknown kind, or of a Hello that was "
+						"not agreed upon." },
 		[WEFT_R_ISER_VERSION -
 			REASON_ISCSI_FIRST] = { "iser_version", "-", EPROTO,
 						"The versions in an iSER Hello or HelloReply contradict each "

@@ -28,7 +28,7 @@ LENGTH = 64 << 10
 # What the target says of the end of a session.
 PEER_REFUSED = ("does not grant this access", "not valid", "lies outside")
 WE_REFUSE = ("not valid", "index lies outside the table", "does not grant")
-NO_TAG, NO_KIND = "names no memory of the initiator", "header is of an unknown kind"
+NO_TAG, NO_KIND = "names no memory of the initiator", "or of a Hello that was not agreed upon"
 TOO_MUCH, NO_ROOM = "longer than the MaxRecvDataSegmentLength", "longer than the receive that was posted"
 NO_HEADER, NO_PDU = "is shorter", "end inside the header"
 
