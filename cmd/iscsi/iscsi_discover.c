@@ -238,6 +238,28 @@ static int show_unit(struct weft_iscsi_session *session, const uint8_t lun[LUN_B
 	return 0;
 }
 
+/* What the target sent, which may be less than it says that there is. */
+static int show_units(struct weft_iscsi_session *session, struct span list, bool is_json)
+{
+	struct rd r = rd_of(list.bytes, list.length);
+	uint32_t said = rd_u32(&r) / LUN_BYTES, count = 0;
+	int status = 0;
+
+	if (list.length > LIST_HEADER_BYTES)
+		count = (uint32_t)(list.length - LIST_HEADER_BYTES) / LUN_BYTES;
+	if (said > count) {
+		fprintf(stderr,
+			"weft iscsi: the target says that it has %" PRIu32
+			" LUNs, and names %" PRIu32 "\n",
+			said, count);
+		status = 1;
+	}
+	for (uint32_t i = 0; i < count && i < said; i++)
+		status |= show_unit(session, list.bytes + LIST_HEADER_BYTES + i * LUN_BYTES,
+				    is_json);
+	return status;
+}
+
 static int list_units(struct iscsi_user *u, const char *url)
 {
 	const uint32_t bytes_max = LIST_HEADER_BYTES + LUNS_MAX * LUN_BYTES;
@@ -247,8 +269,7 @@ static int list_units(struct iscsi_user *u, const char *url)
 	struct weft_iscsi_session *session;
 	uint8_t *list = calloc(1, bytes_max);
 	enum weft_reason reason;
-	int status = 0;
-	struct rd r;
+	int status;
 
 	if (!list)
 		return iscsi_user_fail("REPORT LUNS", WEFT_R_NO_MEMORY, "");
@@ -261,16 +282,10 @@ static int list_units(struct iscsi_user *u, const char *url)
 	}
 	wr_u32(&w, bytes_max);
 	reason = ask(session, 0, cdb, (struct span){ list, bytes_max }, &result);
-	r = rd_of(list, bytes_max);
-	if (reason != WEFT_OK) {
+	if (reason != WEFT_OK)
 		status = fail("REPORT LUNS", reason, &result);
-	} else {
-		uint32_t count = rd_u32(&r) / LUN_BYTES;
-
-		for (uint32_t i = 0; i < count && i < LUNS_MAX; i++)
-			status |= show_unit(session, list + LIST_HEADER_BYTES + i * LUN_BYTES,
-					    u->is_json);
-	}
+	else
+		status = show_units(session, (struct span){ list, result.done_bytes }, u->is_json);
 	weft_iscsi_session_close(session);
 	free(list);
 	return status;

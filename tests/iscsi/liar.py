@@ -118,6 +118,8 @@ class Connection:
             self.respond(header, 2, sense=bytes([0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x24]) + bytes(5))
         elif cdb[0] == 0x12:
             self.reply(header, bytes([0, 0, 5, 2, 31, 0, 0, 2]) + b"LIAR    disk            0001")
+        elif cdb[0] == 0xa0:
+            self.reply(header, struct.pack(">II", 8 * self.liar.luns, 0) + bytes(8))
         elif cdb[0] == 0x25:
             self.reply(header, struct.pack(">II", min(self.liar.last, 0xffffffff), self.liar.block))
         elif cdb[0] == 0x9e:
@@ -156,6 +158,7 @@ class Liar:
 
     def __init__(self, lie, last=BLOCKS - 1, block=BLOCK, login=None, answers=None, is_parallel=False):
         self.lie, self.last, self.block, self.connections = lie, last, block, 0
+        self.luns = 1  # that it says to have
         self.login, self.answers, self.held, self.is_parallel = login, answers or {}, [], is_parallel
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = "iscsi://127.0.0.1:%d/iqn.2026-11.org.example:liar/0" % self.listener.getsockname()[1]

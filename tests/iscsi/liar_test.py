@@ -78,6 +78,16 @@ def test_iscsi_sizes_that_cannot_be_are_refused(_):
             expect("why: " + done.stderr, "a size that cannot be (iscsi_unsupported)" in done.stderr)
 
 
+def test_iscsi_luns_that_are_only_said_are_not_shown(_):
+    for luns in 0, 1, 2, 5000:
+        with Liar(whole) as liar:
+            liar.luns = luns
+            done = run(WEFT, "iscsi", "discover", liar.url)
+            expect_equal("status: " + done.stderr, done.returncode, int(luns > 1))
+            expect_equal("shown", done.stdout.count("LUN 0"), min(luns, 1))
+            expect("it is told: " + done.stderr, luns <= 1 or "has %d LUNs, and names 1" % luns in done.stderr)
+
+
 def test_iscsi_data_for_a_write_is_refused(folder):
     path = os.path.join(folder, "write")
     with open(path, "wb") as f:
