@@ -102,7 +102,7 @@ class Initiator:
         try:
             while time.monotonic() < end_s:
                 self.take()
-        except Gone:
+        except (Gone, ConnectionError):
             return True
         return False
 
