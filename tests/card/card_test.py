@@ -221,6 +221,29 @@ def test_push_03_status_in_words(folder):
             expect("%r in %s" % (word, done.stdout), word in done.stdout)
 
 
+def wakes(end):
+    """How often threads of an end have slept: the one that does its work, and all others together."""
+    count, folder = [0, 0], "/proc/%d/task" % end.process.pid
+    for thread in os.listdir(folder):
+        with open("%s/%s/status" % (folder, thread), encoding="ascii") as f:
+            slept = int(re.search(r"\nvoluntary_ctxt_switches:\s+(\d+)", f.read())[1])
+        count[int(thread) != end.process.pid] += slept
+    return count
+
+
+def test_push_03_a_frame_wakes_one_thread_of_an_end(folder):
+    """Without this rule the adapter's own thread woke for each frame, at the deadline of its acknowledgement."""
+    with Card(folder) as card:
+        card.start()
+        card.ping(SERVER)
+        before = [wakes(end) for end in card.ends]
+        card.ping("-i", "0.02", SERVER, count=100)
+        for end, (own, others) in zip(card.ends, before):
+            now = wakes(end)
+            expect("the %s's thread works: %r" % (end.verb, now), now[0] - own >= 100)
+            expect("the others rest: %d, then %r" % (others, now), now[1] - others < 20)
+
+
 def test_push_01_push_02_push_s1_demo_shows_it(folder):
     need("unshare", "ip", "ping")
     if run("unshare", "-rn", "true").returncode != 0 or not os.path.exists("/dev/net/tun"):

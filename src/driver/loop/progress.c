@@ -20,7 +20,7 @@
 #include "driver/sys/guard.h"
 #include "driver/sys/system_reason.h"
 
-enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
+enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250, MS_MAX_LEADING = 60000 };
 
 /* The program must not have polled for so long before the thread takes over. */
 static const uint64_t stand_by_ns = 4 * NS_PER_MS;
@@ -209,11 +209,12 @@ static void stand_by(struct net *net)
 }
 
 /* How long the sockets can go unread: until the next deadline, at most. */
-static uint64_t sleep_ns(struct net *net)
+static uint64_t sleep_ns(struct net *net, uint64_t most_ms)
 {
 	uint64_t now_ns = net_look_at_clock(net), left_ns;
-	uint64_t most_ms = net->adapter->observed.recording ? MS_MAX_SEEN : MS_MAX;
 
+	if (net->adapter->observed.recording)
+		most_ms = MS_MAX_SEEN;
 	net->due_seen = due(net);
 	left_ns = net->due_seen <= now_ns || has_left(net) || !net_rest(net)
 			  ? 0
@@ -251,7 +252,7 @@ static void sleep_end(struct net *net, bool is_late)
 /* Sleeps until a socket is ready or a deadline comes. The lock is released meanwhile. */
 static void sleep_watching(struct net *net)
 {
-	uint64_t left_ns = sleep_ns(net);
+	uint64_t left_ns = sleep_ns(net, MS_MAX);
 	struct epoll_event e;
 	int count;
 
@@ -534,7 +535,7 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 	observe_tick(&a->observed);
 	for (uint32_t i = 0; i < net->carrier_count; i++)
 		net->carriers[i]->calls->sleep_begin(net->carriers[i], &set);
-	left_ns = sleep_ns(net);
+	left_ns = sleep_ns(net, MS_MAX_LEADING);
 	if (until_ns < net->now_ns + left_ns)
 		left_ns = until_ns < net->now_ns ? 0 : until_ns - net->now_ns;
 	left = to_timespec(left_ns);
@@ -600,6 +601,9 @@ void progress_notice(struct net *net)
 
 	/* A thread that stands by looks at no deadline: the program's polls keep them. */
 	if (net->state == PROGRESS_NONE || (net->state == PROGRESS_STANDING_BY && !has_sleepers))
+		return;
+	/* A program that drives the adapter, and is awake, looks at deadlines before it sleeps. */
+	if (net->is_driven && !net->is_led && !has_sleepers)
 		return;
 	due_ns = due(net);
 	if (progress_is_aside(net))
