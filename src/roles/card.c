@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "driver/sys/clock.h"
 #include "driver/sys/system_reason.h"
+#include "driver/sys/turns.h"
 #include "roles/card_inside.h"
 
 enum {
@@ -404,6 +405,7 @@ void card_run(struct card *c)
 {
 	struct card_end *e = NULL;
 
+	turns_ask_short();
 	run_until(c, is_told_to_stop);
 	if (c->is_listening)
 		rdma_listener_close(&c->listener);

@@ -19,6 +19,7 @@
 #include "driver/sys/clock.h"
 #include "driver/sys/guard.h"
 #include "driver/sys/system_reason.h"
+#include "driver/sys/turns.h"
 
 enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250, MS_MAX_LEADING = 60000 };
 
@@ -30,9 +31,6 @@ static const uint64_t worked_much_ns = NS_PER_MS / 4;
 
 /* The longest time a request waits for others: at first, and while polls keep sending them. */
 static const uint64_t guard_ns = NS_PER_MS / 10, guard_most_ns = NS_PER_MS * 4 / 5;
-
-/* The shortest time slice that the kernel's scheduler knows. */
-static const uint64_t turn_ns = NS_PER_MS / 10;
 
 /* Range of net->favour, and the weight of an arrival that the thread found. */
 enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
@@ -336,30 +334,6 @@ static void serve_no_more(struct net *net)
 	net_hot_watch(net);
 }
 
-/* The kernel's struct sched_attr, whose header cannot be included beside the library's. */
-struct turns {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime_ns, deadline_ns, period_ns;
-};
-
-/*
- * The program may spin on its memory on the processor where the thread wakes up. From Linux 6.12 a
- * thread with a short time slice preempts a spinning one. Earlier kernels ignore the request;
- * failure does no harm.
- */
-static void ask_for_short_turns(void)
-{
-	struct turns attr = { .size = sizeof(attr) };
-
-	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 || attr.policy != SCHED_OTHER)
-		return;
-	attr.runtime_ns = turn_ns;
-	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
-}
-
 static void *progress_run(void *context)
 {
 	struct net *net = context;
@@ -368,7 +342,7 @@ static void *progress_run(void *context)
 
 	net->thread_number = (int)syscall(SYS_gettid);
 	sem_post(&net->has_begun);
-	ask_for_short_turns();
+	turns_ask_short();
 	pthread_mutex_lock(&a->lock);
 	while (!is_stopping(net)) {
 		uint64_t polls = a->polls;
