@@ -134,7 +134,7 @@ def test_completion_offers_commands_options_and_values(folder):
                  {"-f", "--follow", "--qp", "--kind", "--help"})
     expect_equal("values", offered(folder, "weft run --log "), {"off", "error", "info"})
     expect_equal("policies", offered(folder, "weft run --policy "), {"open", "strict"})
-    expect_equal("demos", offered(folder, "weft demo "), {"cluster", "paging"})
+    expect_equal("demos", offered(folder, "weft demo "), {"card", "cluster", "paging"})
     expect_equal("no values", offered(folder, "weft trace --qp "), set())
     worlds = set(re.findall(r"--world ([a-z-]+)", run(WEFT, "sim", "--help").stdout))
     expect_equal("worlds", offered(folder, "weft sim --world "), worlds)
