@@ -26,6 +26,7 @@ extern const struct command command_devices;
 extern const struct command command_doctor;
 extern const struct command command_dump;
 extern const struct command command_explain;
+extern const struct command command_fabric;
 extern const struct command command_io;
 extern const struct command command_iou;
 extern const struct command command_iscsi;

@@ -21,10 +21,10 @@ static const struct command command_help = {
 
 /* In the order in which they are listed. */
 static const struct command *const commands[] = {
-	&command_run,	&command_devices, &command_doctor,  &command_perf, &command_stat,
-	&command_trace, &command_dump,	  &command_explain, &command_sim,  &command_demo,
-	&command_key,	&command_iou,	  &command_own,	    &command_io,   &command_cluster,
-	&command_iscsi, &command_card,	  &command_version, &command_help,
+	&command_run,	&command_devices, &command_doctor,  &command_perf,    &command_stat,
+	&command_trace, &command_dump,	  &command_explain, &command_sim,     &command_demo,
+	&command_key,	&command_iou,	  &command_own,	    &command_io,      &command_cluster,
+	&command_iscsi, &command_card,	  &command_fabric,  &command_version, &command_help,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

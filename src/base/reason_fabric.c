@@ -30,4 +30,15 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 	ROW(WEFT_R_FLIT_FORM) = { "flit_form", "FAB-04", EPROTO,
 				  "A flit is not of the form that its header says: the other end of "
 				  "the link is no port of a fabric." },
+	ROW(WEFT_R_TOPOLOGY_LINE) = { "topology_line", "-", EINVAL,
+				      "A line of a topology is none that ibnetdiscover writes "
+				      "(docs/fabric.md)." },
+	ROW(WEFT_R_TOPOLOGY_NODE) = { "topology_node", "FAB-22b", EINVAL,
+				      "A topology has a node twice, or names one that it has not." },
+	ROW(WEFT_R_TOPOLOGY_PORT) = { "topology_port", "FAB-09", EINVAL,
+				      "A topology has a port beyond those of its node, or two cables "
+				      "at one port: each end of a cable must name the other." },
+	ROW(WEFT_R_TOPOLOGY_LIMIT) = { "topology_limit", "FAB-22d", E2BIG,
+				       "A topology has more nodes than a subnet has LIDs, a node with "
+				       "more than 254 ports, or a name of more than 63 bytes." },
 };

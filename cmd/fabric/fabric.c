@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* weft fabric: topologies of fabrics. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "fabric/topology.h"
+
+enum { TEXT_MAX = 64 << 20 };
+
+static const char usage[] =
+	"usage: weft fabric show FILE\n"
+	"\n"
+	"Reads a topology and says what is in it: nodes, and which cable joins which ports. FILE is what\n"
+	"ibnetdiscover prints of a cluster, or a net file of ibsim (docs/fabric.md); - is the standard\n"
+	"input.\n"
+	"\n"
+	"Exit status 0: all nodes are joined. 1: not all, or the file is no topology.\n";
+
+/* The whole file; NULL: it was said why not. */
+static char *read_all(const char *path, size_t *length)
+{
+	FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+	char *text = file ? malloc(TEXT_MAX + 1) : NULL;
+
+	if (!text) {
+		fprintf(stderr, "weft fabric: %s: %s\n", path, strerror(errno));
+		if (file && file != stdin)
+			(void)fclose(file);
+		return NULL;
+	}
+	*length = fread(text, 1, TEXT_MAX + 1, file);
+	if (ferror(file) || *length > TEXT_MAX) {
+		fprintf(stderr, "weft fabric: %s: %s\n", path,
+			ferror(file) ? strerror(errno) : "longer than 64 MiB");
+		free(text);
+		text = NULL;
+	}
+	if (file != stdin)
+		(void)fclose(file);
+	return text;
+}
+
+static const char *type_name(enum sm_node_type type)
+{
+	switch (type) {
+	case SM_NODE_SWITCH:
+		return "switch";
+	case SM_NODE_ROUTER:
+		return "router";
+	case SM_NODE_CA:
+	default:
+		return "endnode";
+	}
+}
+
+static void show_node(const struct topology *t, const struct topology_node *node, bool is_joined)
+{
+	uint32_t used = 0;
+
+	for (uint32_t port = 1; port <= node->ports; port++)
+		used += node->port[port].node != TOPOLOGY_NONE;
+	printf("%s %s, %" PRIu32 " of %" PRIu32 " ports used", type_name(node->type), node->name,
+	       used, node->ports);
+	if (node->guid)
+		printf(", GUID %016" PRIx64, node->guid);
+	printf("%s\n", is_joined ? "" : ", not joined with the first node");
+	for (uint32_t port = 1; port <= node->ports; port++) {
+		const struct topology_port *p = &node->port[port];
+
+		if (p->node != TOPOLOGY_NONE)
+			printf("  %3" PRIu32 " - %s %" PRIu32 "\n", port, t->nodes[p->node].name,
+			       p->port);
+	}
+}
+
+/* True: all are joined. */
+static bool show(const struct topology *t)
+{
+	uint32_t counts[SM_NODE_ROUTER + 1] = { 0 }, reached;
+	uint8_t *marks = calloc(t->node_count + 1, 1);
+
+	if (!marks) {
+		fprintf(stderr, "weft fabric: no memory\n");
+		return false;
+	}
+	reached = topology_reach(t, marks);
+	for (uint32_t i = 0; i < t->node_count; i++) {
+		show_node(t, &t->nodes[i], marks[i]);
+		counts[t->nodes[i].type]++;
+	}
+	free(marks);
+	printf("%" PRIu32 " endnode%s, %" PRIu32 " switch%s, %" PRIu32 " router%s, %" PRIu32
+	       " cable%s\n",
+	       counts[SM_NODE_CA], counts[SM_NODE_CA] == 1 ? "" : "s", counts[SM_NODE_SWITCH],
+	       counts[SM_NODE_SWITCH] == 1 ? "" : "es", counts[SM_NODE_ROUTER],
+	       counts[SM_NODE_ROUTER] == 1 ? "" : "s", t->cable_count,
+	       t->cable_count == 1 ? "" : "s");
+	if (reached < t->node_count)
+		printf("%" PRIu32 " of %" PRIu32 " nodes are not joined with the first\n",
+		       t->node_count - reached, t->node_count);
+	return reached == t->node_count;
+}
+
+static int show_file(const char *path)
+{
+	enum weft_reason reason;
+	struct topology t;
+	size_t length;
+	uint32_t line;
+	int status;
+	char *text = read_all(path, &length);
+
+	if (!text)
+		return 1;
+	reason = topology_parse(&t, text, length, &line);
+	free(text);
+	if (reason != WEFT_OK) {
+		fprintf(stderr, "weft fabric: %s:%" PRIu32 ": %s (%s)\n", path, line,
+			weft_reason_text(reason), weft_reason_name(reason));
+		return 1;
+	}
+	status = show(&t) ? 0 : 1;
+	topology_fini(&t);
+	return status;
+}
+
+static int cmd_fabric(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "show") == 0)
+		return show_file(argv[2]);
+	fprintf(stderr, "weft fabric: show, and a file\n\n%s", usage);
+	return 2;
+}
+
+const struct command command_fabric = {
+	.name = "fabric",
+	.args = "show FILE",
+	.what = "a fabric of switches: its topology",
+	.help = usage,
+	.run = cmd_fabric,
+};

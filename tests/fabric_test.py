@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""weft fabric as a person meets it.
+
+    fabric_test.py WEFT GOLDEN_DIR
+
+Prints `ok NAME` or `not ok NAME: why`, a line for each test.
+"""
+import os
+import subprocess
+import sys
+
+WEFT, GOLDEN = sys.argv[1:3]
+
+
+def fabric(*args, data=None):
+    done = subprocess.run([WEFT, "fabric", *args], input=data, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def golden(name):
+    return os.path.join(GOLDEN, "opensm", name)
+
+
+def expect(what, is_true):
+    if not is_true:
+        raise AssertionError(what)
+
+
+def test_fab_22b_fabric_shows_what_ibnetdiscover_printed():
+    status, out, err = fabric("show", golden("ibnetdiscover.txt"))
+    expect(out + err, status == 0 and err == "")
+    expect(out, out.endswith("4 endnodes, 2 switches, 0 routers, 5 cables\n"))
+    expect(out, "switch S2, 3 of 8 ports used, GUID 0000000000200001\n"
+                "    1 - S1 3\n    2 - H3 1\n    3 - H4 1\n" in out)
+    expect(out, "endnode H1, 1 of 2 ports used, GUID 0000000000100000\n    1 - S1 1\n" in out)
+
+
+def test_fabric_shows_a_net_file_of_ibsim():
+    with open(golden("ibsim.net"), "rb") as f:
+        status, out, err = fabric("show", "-", data=f.read())
+    expect(out + err, status == 0 and "switch S1, 3 of 8 ports used\n" in out)
+
+
+def test_fabric_says_which_nodes_are_not_joined():
+    status, out, _ = fabric("show", "-", data=b'Switch 2 "a"\n[1] "b"[1]\nCa 1 "b"\nCa 1 "c"\n')
+    expect(out, status == 1 and "endnode c, 0 of 1 ports used, not joined with the first node\n" in out)
+    expect(out, out.endswith("1 of 3 nodes are not joined with the first\n"))
+
+
+def test_fabric_names_the_line_that_is_wrong():
+    status, out, err = fabric("show", "-", data=b'Switch 2 "a"\n[3] "a"[1]\n')
+    expect(err, status == 1 and out == "" and err.startswith("weft fabric: -:2: A topology has a port "))
+    expect(err, err.endswith(" (topology_port)\n"))
+    status, _, err = fabric("show", "/nonexistent")
+    expect(err, status == 1 and err == "weft fabric: /nonexistent: No such file or directory\n")
+
+
+def test_fabric_arguments():
+    status, out, err = fabric("--help")
+    expect(out, status == 0 and out.startswith("usage: weft fabric ") and err == "")
+    for args in ([], ["show"], ["draw", "x"], ["show", "a", "b"]):
+        status, out, err = fabric(*args)
+        expect(err, status == 2 and out == "" and "usage: weft fabric " in err)
+
+
+def main():
+    is_good = True
+    for name, test in sorted(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        try:
+            test()
+            print("ok " + name)
+        except AssertionError as why:
+            print("not ok %s: %s" % (name, str(why).replace("\n", " | ")))
+            is_good = False
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
