@@ -50,6 +50,8 @@ int fabric_arbiter_pick(struct fabric_arbiter *a, uint32_t ready)
 	bool is_low_ready;
 	int lane;
 
+	if (ready == 0)
+		return -1;
 	if (ready >> IBA_LANE_MANAGEMENT & 1)
 		return IBA_LANE_MANAGEMENT;
 	is_low_ready = ready & lanes_of(&a->low);

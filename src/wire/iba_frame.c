@@ -49,16 +49,21 @@ void iba_lrh_encode(const struct iba_lrh *h, uint8_t bytes[IBA_LRH_BYTES])
 
 /* ---- CRCs ----------------------------------------------------------------------------------- */
 
-/* x^16 + x^12 + x^3 + x + 1 from all ones, low bit first and complemented (IBA 7.8.2). */
+/*
+ * x^16 + x^12 + x^3 + x + 1 from all ones, low bit first and complemented (IBA 7.8.2). The table has
+ * what four bits make of the register.
+ */
 uint16_t iba_vcrc(const uint8_t *bytes, size_t length)
 {
-	static const uint16_t reversed = 0xd008;
+	static const uint16_t table[] = { 0x0000, 0x1a01, 0x3402, 0x2e03, 0x6804, 0x7205,
+					  0x5c06, 0x4607, 0xd008, 0xca09, 0xe40a, 0xfe0b,
+					  0xb80c, 0xa20d, 0x8c0e, 0x960f };
 	uint16_t crc = UINT16_MAX;
 
 	for (size_t i = 0; i < length; i++) {
 		crc ^= bytes[i];
-		for (int bit = 0; bit < 8; bit++)
-			crc = (uint16_t)(crc >> 1 ^ (crc & 1 ? reversed : 0));
+		crc = (uint16_t)(crc >> 4 ^ table[crc & 0xf]);
+		crc = (uint16_t)(crc >> 4 ^ table[crc & 0xf]);
 	}
 	return (uint16_t)~crc;
 }
