@@ -17,7 +17,8 @@ enum {
 	US = 1000
 };
 
-static void fail(struct fabric_world *w, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void fail(struct fabric_world *w, const char *format,
+						       ...)
 {
 	va_list args;
 
