@@ -338,7 +338,7 @@ static uint64_t descriptors_look(struct card *c)
 	for (int i = 0; i < count; i++) {
 		if (ready[i].data.fd == lan_descriptor(c->port)) {
 			c->is_port_ready = true;
-			c->is_port_full = false;
+			card_port_has_room(c);
 		} else if (ready[i].data.fd == c->wake) {
 			(void)!read(c->wake, &wakes, sizeof(wakes));
 		} else {

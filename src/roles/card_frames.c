@@ -311,6 +311,12 @@ static bool held_give(struct card *c)
 	return c->held_count == 0;
 }
 
+void card_port_has_room(struct card *c)
+{
+	c->is_port_full = false;
+	(void)held_give(c);
+}
+
 /* Unit: judges a packet of a host, and gives it to other hosts; keeps it for the port. */
 static void judge(struct card_end *e, const struct card_packet *p)
 {

@@ -221,6 +221,9 @@ bool card_port_take(struct card *c);
 /* A packet came by the link: it waits for the port, and is returned then. */
 void card_packet_came(struct card_end *e, const struct push_event *event);
 
+/* The port may have room again: what it had no room for goes first. */
+void card_port_has_room(struct card *c);
+
 /* Gives the port what waits for it. True: it took some. */
 bool card_packets_give(struct card_end *e);
 

@@ -199,6 +199,39 @@ def rx_dropped(card):
     return shown[0]["stats64"]["rx"]["dropped"]
 
 
+# ---- A LAN that takes nothing -------------------------------------------------------------------
+
+def send_until(card, what, is_true, size=1514):
+    """Frames of the host, one at a time, until that is true; how many."""
+    sent = 0
+    while not is_true():
+        card.guest.send(frame(OTHER_MAC, b"%d." % sent, size))
+        sent += 1
+        expect("%s after %d frames: %r" % (what, sent, card.unit.status()), sent < 1 << 12)
+        wait_until("the unit has it", lambda: card.unit.link()["packets_in"] >= sent)
+    return sent
+
+
+def test_push_24_the_last_frames_for_a_full_lan_come_by_themselves(folder):
+    with SocketCard(folder) as card:
+        sent = send_until(card, "frames are held for the LAN", lambda: card.unit.status()["ports"][0]["held"] > 0)
+        for n in range(sent):
+            expect("frame %d of %d" % (n, sent), card.lan.receive(is_experiment)[14:].startswith(b"%d." % n))
+
+
+def test_push_24_frames_in_sends_that_find_a_full_lan_are_dropped(folder):
+    """Each frame of the LAN wakes the unit, which has no more room than before."""
+    with SocketCard(folder, host_lines="inline 1024") as card:
+        send_until(card, "frames are held for the LAN", lambda: card.unit.status()["ports"][0]["held"] > 0, 1000)
+        for n in range(64):
+            card.lan.send(frame(PEER_MAC, b"%d." % n, source=OTHER_MAC))
+            expect("frame %d" % n, card.guest.receive(is_experiment)[14:].startswith(b"%d." % n))
+            before = card.unit.link()["packets_in"]
+            card.guest.send(frame(OTHER_MAC, b"more", 1000))
+            wait_until("it came", lambda: card.unit.link()["packets_in"] > before)
+        expect("dropped: %r" % card.unit.status(), card.unit.status()["busy"] >= 32)
+
+
 # ---- Gone ----------------------------------------------------------------------------------------
 
 def seconds_until(what, is_true):
