@@ -67,6 +67,19 @@ static void mac_for(const struct card_end *e, const uint8_t asked[PUSH_MAC_BYTES
 	}
 }
 
+/* The file keeps the address for another host, whether that is here or not. */
+static bool is_kept(const struct card_end *e, const uint8_t mac[PUSH_MAC_BYTES])
+{
+	const struct card_config *c = e->card->file->config;
+
+	for (uint32_t i = 0; i < c->peer_count; i++) {
+		if (i != e->peer && c->peers[i].has_mac &&
+		    memcmp(c->peers[i].mac, mac, PUSH_MAC_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
 static enum weft_reason take_hello(struct card_end *e, struct push_cfg *answer)
 {
 	struct card *c = e->card;
@@ -77,6 +90,10 @@ static enum weft_reason take_hello(struct card_end *e, struct push_cfg *answer)
 	if (asked.mtu < answer->hello.mtu)
 		answer->hello.mtu = asked.mtu;
 	mac_for(e, asked.mac, answer->hello.mac);
+	if (is_kept(e, answer->hello.mac))
+		return WEFT_R_PUSH_OFFER;
+	/* Nothing is left of a connection before this one. */
+	push_lan_leave(c->lan, e->peer);
 	return push_lan_host(c->lan, e->peer, answer->hello.mac, false);
 }
 
@@ -84,7 +101,7 @@ static enum weft_reason take_mac(struct card_end *e, const uint8_t mac[PUSH_MAC_
 {
 	const struct card_peer *p = &e->card->file->config->peers[e->peer];
 
-	if (p->has_mac && memcmp(p->mac, mac, PUSH_MAC_BYTES) != 0)
+	if ((p->has_mac && memcmp(p->mac, mac, PUSH_MAC_BYTES) != 0) || is_kept(e, mac))
 		return WEFT_R_PUSH_FOREIGN;
 	return push_lan_host(e->card->lan, e->peer, mac, false);
 }
@@ -160,12 +177,24 @@ void card_opened(struct card_end *e)
 	e->to_say = CARD_SAY_FILTER;
 }
 
+/* The host is here by another connection, which was up before this one was over. */
+static bool is_replaced(const struct card_end *e)
+{
+	struct card_end *other = NULL;
+
+	while ((other = card_end_next(e->card, other)) != NULL) {
+		if (other != e && other->state == CARD_UP && other->peer == e->peer)
+			return true;
+	}
+	return false;
+}
+
 void card_closed(struct card_end *e)
 {
-	if (e->card->is_unit)
-		push_lan_leave(e->card->lan, e->peer);
-	else
+	if (!e->card->is_unit)
 		(void)lan_set_link(e->card->port, false);
+	else if (!is_replaced(e))
+		push_lan_leave(e->card->lan, e->peer);
 }
 
 void card_port_news(struct card *c)

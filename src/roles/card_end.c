@@ -670,7 +670,9 @@ static bool events_take(struct card_end *e)
 			break;
 		case PUSH_EVENT_ASKED_POOLS: /* elements come back as soon as the port has taken
 					      * their packets */
-		case PUSH_EVENT_POOL_CLOSED:
+			break;
+		case PUSH_EVENT_POOL_CLOSED: /* what waits in it goes to the port nevertheless */
+			e->pools[event.pool].is_closed = true;
 			break;
 		}
 	}

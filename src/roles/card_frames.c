@@ -288,7 +288,8 @@ static void return_first(struct card_end *e, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct card_packet *p = &e->waiting[e->waiting_first];
 
-		push_return(e->link, p->pool, p->element);
+		if (!e->pools[p->pool].is_closed)
+			push_return(e->link, p->pool, p->element);
 		e->waiting_first = (e->waiting_first + 1) % e->element_count;
 		e->waiting_count--;
 	}
@@ -322,8 +323,12 @@ static void judge(struct card_end *e, const struct card_packet *p)
 {
 	struct card *c = e->card;
 	uint32_t n = frame_copy(e, p);
+	struct lan_frame frame = frame_of(c->frames[n].bytes, c->frames[n].length);
 
-	if (spread(c, n, e->peer)) {
+	/* What ports check, this does: for hosts without offload the unit goes by the header. */
+	if (lan_frame_check(&frame) != WEFT_OK) {
+		c->counts.dropped_foreign++;
+	} else if (spread(c, n, e->peer)) {
 		frame_use(c, n);
 		c->held[c->held_count++] = n;
 	}

@@ -61,8 +61,9 @@ struct card_packet {
 };
 
 struct card_pool {
-	uint8_t *memory;
+	uint8_t *memory; /* stays until the end is over */
 	uint32_t elements, element_bytes;
+	bool is_closed; /* flushed: its elements are returned no more */
 };
 
 /* What this end has to say to its peer, one request at a time. */

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A unit whose hosts are no programs of ours: they say what `weft card host` never says. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "roles/card_inside.h"
+
+enum { A, B, A_AGAIN, ENDS, MESSAGES = 4, FRAME = 60, NET = PUSH_NET_HEADER_BYTES };
+
+static const uint8_t mac_a[] = { 2, 0, 0, 0, 0, 0xa }, mac_b[] = { 2, 0, 0, 0, 0, 0xb };
+
+struct unit {
+	struct card_file file;
+	struct card card;
+	struct card_end ends[CARD_ENDS_MAX];
+	uint8_t messages[ENDS][MESSAGES * PUSH_MSG_BYTES_MAX];
+	uint64_t context;
+	char socket[256];
+};
+
+/* Host a has no address in the unit's file, b has. */
+static struct unit *unit_make(void)
+{
+	static const struct push_lan_config lan = { .hosts_max = CARD_PEERS_MAX,
+						    .learned_max = 4,
+						    .forget_ns = UINT64_C(1000000000) };
+	struct unit *u = calloc(1, sizeof(*u));
+	struct config_complaint complaint;
+	char text[1024], why[LAN_WHY] = "", key_a[65], key_b[65];
+
+	REQUIRE(u != NULL);
+	snprintf(u->socket, sizeof(u->socket), "%s/weft-card-%ld", harness_folder(),
+		 (long)getpid());
+	memset(key_a, 'a', 64);
+	memset(key_b, 'b', 64);
+	key_a[64] = key_b[64] = '\0';
+	snprintf(text, sizeof(text),
+		 "role card-unit\nlan socket:%s,listen\nhost a 3.1 %s\n"
+		 "host b 3.2 %s 02:00:00:00:00:0b\n",
+		 u->socket, key_a, key_b);
+	REQUIRE(card_config_read(text, strlen(text), &u->file.config, &complaint));
+	u->card.file = &u->file;
+	u->card.is_unit = true;
+	u->card.ends = u->ends;
+	u->card.ends_used = ENDS;
+	u->card.epoll = u->card.wake = -1;
+	REQUIRE(card_frames_open(&u->card));
+	MUST(push_lan_create(&lan, &u->card.lan));
+	MUST(lan_open(u->file.config->port.is, &u->card.port, why));
+	return u;
+}
+
+static void unit_end(struct unit *u)
+{
+	for (int i = 0; i < ENDS; i++) {
+		if (u->ends[i].link)
+			push_link_destroy(u->ends[i].link);
+	}
+	lan_close(u->card.port);
+	push_lan_destroy(u->card.lan);
+	card_frames_close(&u->card);
+	card_config_destroy(u->file.config);
+	free(u);
+}
+
+/* A request of the host, and what the unit does about it. */
+static void ask(struct unit *u, int nth, const struct push_cfg *cfg)
+{
+	const struct push_msg m = { .function = PUSH_CFG_REQUEST,
+				    .context = ++u->context,
+				    .cfg = *cfg };
+	struct card_end *e = &u->ends[nth];
+	uint8_t bytes[PUSH_MSG_BYTES_MAX];
+	struct wr w = wr_of(bytes, sizeof(bytes));
+	struct push_event event;
+	struct push_act act;
+
+	push_msg_encode(&m, &w);
+	MUST(push_take(e->link, bytes, (size_t)(w.at - bytes), 1));
+	while (push_event(e->link, &event)) {
+		if (event.kind == PUSH_EVENT_ASKED_CFG)
+			card_asked(e, event.cfg);
+	}
+	while (push_act(e->link, 1, &act))
+		push_done(e->link, act.id, WEFT_OK, 1);
+}
+
+/* A host that is authenticated, and says hello. */
+static void host_up(struct unit *u, int nth, const uint8_t *mac, uint64_t features)
+{
+	struct card_end *e = &u->ends[nth];
+	struct push_cfg hello = { .kind = PUSH_HELLO };
+	struct push_config config;
+
+	*e = (struct card_end){ .card = &u->card, .state = CARD_UP, .peer = nth == B };
+	push_config_init(&config, PUSH_UNIT, PUSH_MODE_RDMA);
+	card_hello(&u->card, &config.hello);
+	config.sends_max = MESSAGES;
+	config.messages = u->messages[nth];
+	MUST(push_link_create(&config, &e->link));
+	push_up(e->link, 1);
+	push_config_init(&config, PUSH_HOST, PUSH_MODE_RDMA);
+	hello.hello = config.hello;
+	hello.hello.features = features;
+	memcpy(hello.hello.mac, mac, PUSH_MAC_BYTES);
+	ask(u, nth, &hello);
+}
+
+/* A packet of host a for host b, with this header. */
+static void packet(struct unit *u, const struct virtio_net *net)
+{
+	uint8_t bytes[NET + FRAME] = { 0 };
+	const struct push_event event = { .kind = PUSH_EVENT_PACKET,
+					  .bytes = bytes,
+					  .length = sizeof(bytes) };
+
+	virtio_net_encode(net, bytes);
+	memcpy(bytes + NET, mac_b, sizeof(mac_b));
+	memcpy(bytes + NET + sizeof(mac_b), mac_a, sizeof(mac_a));
+	bytes[NET + 12] = 8; /* IPv4 */
+	card_packet_came(&u->ends[A], &event);
+}
+
+static uint32_t waits_for_b(const struct unit *u)
+{
+	struct push_view v;
+
+	push_view(u->ends[B].link, &v);
+	return v.waiting;
+}
+
+TEST(test_push_14_a_header_that_lies_reaches_no_other_host)
+{
+	static const struct virtio_net good, lies[] = {
+		{ .flags = VIRTIO_NET_NEEDS_CSUM, .csum_start = 60000 },
+		{ .flags = VIRTIO_NET_NEEDS_CSUM, .csum_start = 14, .csum_offset = 65535 },
+		{ .flags = VIRTIO_NET_NEEDS_CSUM,
+		  .csum_start = 34,
+		  .csum_offset = 16,
+		  .gso_type = VIRTIO_NET_GSO_TCPV4 },
+		{ .gso_type = VIRTIO_NET_GSO_TCPV4, .gso_size = 100 },
+		{ .gso_type = 9, .gso_size = 100 }
+	};
+	enum { LIES = sizeof(lies) / sizeof(lies[0]) };
+
+	/* Host b completes nothing by itself: the unit does so for it. */
+	for (int has_offload = 0; has_offload < 2; has_offload++) {
+		struct unit *u = unit_make();
+
+		host_up(u, A, mac_a, PUSH_FEATURES);
+		host_up(u, B, mac_b, has_offload ? PUSH_FEATURES : 0);
+		for (int i = 0; i < LIES; i++)
+			packet(u, &lies[i]);
+		EXPECT_EQ(waits_for_b(u), 0);
+		EXPECT_EQ(u->card.counts.dropped_foreign, LIES);
+		EXPECT_EQ(u->card.free_frame_count, CARD_FRAMES);
+		packet(u, &good);
+		EXPECT_EQ(waits_for_b(u), 1);
+		unit_end(u);
+	}
+}
+
+TEST(test_push_05_a_connection_that_is_over_takes_nothing_from_the_next)
+{
+	const struct push_cfg filter = { .kind = PUSH_SET_FILTER,
+					 .filter = { .flags = PUSH_FILTER_ALL_GROUPS } };
+	struct unit *u = unit_make();
+	uint8_t frame[FRAME] = { 0 };
+	const struct push_data of_lan = { frame, sizeof(frame) };
+	struct push_lan_route route;
+	uint32_t host = PUSH_LAN_WIRE;
+
+	host_up(u, A, mac_a, 0);
+	u->ends[A].state = CARD_DYING; /* what was posted is not flushed yet */
+	host_up(u, A_AGAIN, mac_a, 0);
+	card_closed(&u->ends[A]);
+	ask(u, A_AGAIN, &filter);
+	memcpy(frame, mac_a, sizeof(mac_a));
+	MUST(push_lan_route(u->card.lan, PUSH_LAN_WIRE, &of_lan, 1, &route));
+	EXPECT(push_lan_next(u->card.lan, &route, &host));
+	EXPECT_EQ(host, 0);
+	card_closed(&u->ends[A_AGAIN]);
+	MUST(push_lan_route(u->card.lan, PUSH_LAN_WIRE, &of_lan, 1, &route));
+	EXPECT(!push_lan_next(u->card.lan, &route, &host));
+	unit_end(u);
+}
+
+TEST(test_push_05_no_host_takes_an_address_that_is_kept_for_another)
+{
+	struct push_cfg mac = { .kind = PUSH_SET_MAC };
+	struct unit *u = unit_make();
+
+	host_up(u, A, mac_b, 0);
+	EXPECT_EQ(push_link_state(u->ends[A].link), PUSH_GREETING);
+	push_link_destroy(u->ends[A].link);
+	host_up(u, A, mac_a, 0);
+	memcpy(mac.mac, mac_b, sizeof(mac_b));
+	ask(u, A, &mac);
+	EXPECT(memcmp(push_agreed(u->ends[A].link)->mac, mac_a, sizeof(mac_a)) == 0);
+	host_up(u, B, mac_a, 0);
+	EXPECT_EQ(push_link_state(u->ends[B].link), PUSH_OPEN);
+	EXPECT(memcmp(push_agreed(u->ends[B].link)->mac, mac_b, sizeof(mac_b)) == 0);
+	unit_end(u);
+}
+
+/* The host writes a packet, and flushes the pool before the LAN has taken it. */
+TEST(test_push_17_a_pool_is_flushed_while_its_packets_wait)
+{
+	static uint8_t memory[2 * 256], pool[] = { 0, 0, 0, 0 };
+	const struct push_pool_config own = { .memory = memory,
+					      .elements = 2,
+					      .element_bytes = 256 };
+	const struct push_immediate used = { .element_bytes = 256 };
+	const struct push_msg release = { .function = PUSH_RELEASE_REQUEST,
+					  .references = { .bytes = pool, .count = 1 } };
+	struct card_packet waiting[2];
+	struct unit *u = unit_make();
+	struct card_end *e = &u->ends[A];
+	uint8_t bytes[PUSH_MSG_BYTES_MAX];
+	struct wr w = wr_of(bytes, sizeof(bytes));
+	struct push_act act;
+	uint32_t index;
+
+	host_up(u, A, mac_a, 0);
+	e->to_say = 0;
+	e->waiting = waiting;
+	e->element_count = 2;
+	MUST(push_pool_open(e->link, &own, &index));
+	while (push_act(e->link, 1, &act)) {
+		if (act.kind == PUSH_ACT_REGISTER)
+			push_registered(e->link, act.id, WEFT_OK, 1);
+		else
+			push_done(e->link, act.id, WEFT_OK, 1);
+	}
+	MUST(push_written(e->link, push_immediate_encode(&used), FRAME, 1));
+	(void)card_end_work(e);
+	EXPECT_EQ(e->waiting_count, 1);
+	push_msg_encode(&release, &w);
+	MUST(push_take(e->link, bytes, (size_t)(w.at - bytes), 1));
+	while (push_act(e->link, 1, &act))
+		push_done(e->link, act.id, WEFT_OK, 1);
+	(void)card_end_work(e);
+	EXPECT(card_packets_give(e));
+	EXPECT_EQ(e->waiting_count, 0);
+	EXPECT_EQ(u->card.free_frame_count, CARD_FRAMES);
+	unit_end(u);
+}
