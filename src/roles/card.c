@@ -294,7 +294,8 @@ static bool ends_work(struct card *c)
 		}
 		has_any |= card_packets_give(e);
 		has_any |= card_end_work(e);
-		if (e->state == CARD_UP)
+		/* Up, and at once replaced by another host with this key, is no success. */
+		if (e->state == CARD_UP && c->now_ns - e->since_ns >= redial_most_ns)
 			c->redial_ns = redial_ns;
 	}
 	return has_any;

@@ -13,7 +13,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
-from card import SERVER, Card, wait_until  # noqa: E402
+from card import SERVER, Card, End, wait_until  # noqa: E402
 from script import PATIENCE_S, expect, expect_equal, main  # noqa: E402
 
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -230,6 +230,23 @@ def test_push_24_frames_in_sends_that_find_a_full_lan_are_dropped(folder):
             card.guest.send(frame(OTHER_MAC, b"more", 1000))
             wait_until("it came", lambda: card.unit.link()["packets_in"] > before)
         expect("dropped: %r" % card.unit.status(), card.unit.status()["busy"] >= 32)
+
+
+# ---- Clumsy administrators -----------------------------------------------------------------------
+
+def test_push_05_two_hosts_with_one_key_do_not_take_turns_ever_faster(folder):
+    """The newer connection is the host's. The other one dials again, but after ever longer."""
+    turns = 14
+    with SocketCard(folder) as card:
+        with open(os.path.join(folder, "host0.conf"), encoding="ascii") as f:
+            twin = End(card.host_spaces[0], "host", card.write("twin.conf", f.read().replace("/guest", "/twin")))
+        card.ends.append(twin)
+        began = time.monotonic()
+        twin.start()
+        card.unit.await_line(" is connected, by", times=turns)
+        # Each waits 50 ms, and twice as long after each turn.
+        waited = sum(0.05 * 2 ** n for n in range(turns // 2 - 2))
+        expect("their waits add up: " + card.unit.said(), time.monotonic() - began > waited)
 
 
 # ---- Gone ----------------------------------------------------------------------------------------
