@@ -9,8 +9,7 @@
 #include "base/check.h"
 #include "sim/card/card_world.h"
 
-/* The kind of a work request, in the lowest bits of its id. */
-enum { WORK_RECEIVE, WORK_ACT, WORK_BITS = 2, TURNS_MAX = 100000 };
+enum { TURNS_MAX = 100000 };
 
 static bool is_send_mode(const struct cdw_end *e)
 {
@@ -30,7 +29,7 @@ static bool receive_post(struct cdw_end *e, uint32_t nth)
 	const struct weft_sge s = { .addr = cdw_addr(e, CDW_AT_RECEIVES + nth * CDW_PACKET_BYTES),
 				    .length = CDW_PACKET_BYTES,
 				    .tag = e->tag };
-	const struct weft_recv_wr wr = { .id = (uint64_t)nth << WORK_BITS | WORK_RECEIVE,
+	const struct weft_recv_wr wr = { .id = (uint64_t)nth << CDW_WORK_BITS | CDW_WORK_RECEIVE,
 					 .sges = &s,
 					 .sge_count = 1 };
 	uint32_t posted = 0;
@@ -85,7 +84,7 @@ static void config_make(struct cdw_end *e)
 	c->inline_bytes = l->inline_bytes;
 	c->pulls_max = l->pulls;
 	c->ping_after_ns = l->ping_after_ns;
-	c->refusals_max = 1;
+	c->refusals_max = l->is_hostile ? 0 : 1;
 }
 
 int cdw_end_begin(struct cdw_end *e)
@@ -154,13 +153,19 @@ static bool end_reap(struct cdw_end *e)
  */
 static void taken(struct cdw_end *e, const char *what, enum weft_reason r)
 {
-	if (r != WEFT_OK && r != WEFT_R_PUSH_STATE && !(is_send_mode(e) && r == WEFT_R_PUSH_FRAME))
-		cdw_fail(e->world, "end %u refuses %s: %s", e->index, what, weft_reason_name(r));
+	struct card_world *w = e->world;
+
+	if (r == WEFT_OK || r == WEFT_R_PUSH_STATE || (is_send_mode(e) && r == WEFT_R_PUSH_FRAME))
+		return;
+	w->refused++;
+	w->refused_for = r;
+	if (!w->limits.is_hostile)
+		cdw_fail(w, "end %u refuses %s: %s", e->index, what, weft_reason_name(r));
 }
 
 static void came(struct cdw_end *e, const struct weft_completion *c)
 {
-	uint32_t nth = (uint32_t)(c->id >> WORK_BITS);
+	uint32_t nth = (uint32_t)(c->id >> CDW_WORK_BITS);
 	const uint8_t *bytes = cdw_at(e, CDW_AT_RECEIVES + nth * CDW_PACKET_BYTES);
 	uint64_t now_ns = e->world->world.now_ns;
 
@@ -198,7 +203,7 @@ static void receive_done(struct cdw_end *e, const struct weft_completion *c)
 	}
 	came(e, c);
 	(void)events_take(e);
-	if (e->state != CDW_DYING && !receive_post(e, (uint32_t)(c->id >> WORK_BITS)))
+	if (e->state != CDW_DYING && !receive_post(e, (uint32_t)(c->id >> CDW_WORK_BITS)))
 		cdw_end_over(e, WEFT_R_PEER_GONE);
 }
 
@@ -234,12 +239,14 @@ static bool completions_take(struct cdw_node *n)
 		has_any = true;
 		if (!e)
 			continue;
-		if ((c.id & ((1 << WORK_BITS) - 1)) == WORK_RECEIVE) {
+		if ((c.id & ((1 << CDW_WORK_BITS) - 1)) == CDW_WORK_RECEIVE) {
 			receive_done(e, &c);
 			continue;
 		}
 		e->sends--;
-		act_done(e, c.id >> WORK_BITS,
+		if ((c.id & ((1 << CDW_WORK_BITS) - 1)) == CDW_WORK_HOSTILE)
+			continue;
+		act_done(e, c.id >> CDW_WORK_BITS,
 			 c.status == WEFT_SUCCESS ? WEFT_OK
 			 : c.reason != WEFT_OK	  ? c.reason
 						  : WEFT_R_PEER_GONE);
@@ -256,7 +263,7 @@ static void post(struct cdw_end *e, const struct push_act *act, uint32_t channel
 				      (uint64_t)(act->bytes - n->memory),
 			      .length = (uint32_t)act->length,
 			      .tag = e->tag };
-	struct weft_send_wr wr = { .id = act->id << WORK_BITS | WORK_ACT,
+	struct weft_send_wr wr = { .id = act->id << CDW_WORK_BITS | CDW_WORK_ACT,
 				   .opcode = WEFT_OP_SEND,
 				   .flags = WEFT_SIGNALLED,
 				   .sges = &s,

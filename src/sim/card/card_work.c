@@ -257,7 +257,7 @@ static void ended(struct cdw_end *e, const struct push_event *event)
 	w->breaks += event->kind == PUSH_EVENT_BROKEN;
 	w->orderly += event->kind == PUSH_EVENT_ENDED;
 	e->is_ended_well = event->kind == PUSH_EVENT_ENDED && event->reason == WEFT_OK;
-	if (w->limits.is_calm && !e->is_ended_well)
+	if (w->limits.is_calm && !w->limits.is_hostile && !e->is_ended_well)
 		cdw_fail(w, "end %u broke, and nothing was wrong: %s", e->index,
 			 weft_reason_name(event->reason));
 	cdw_end_over(e, event->reason);

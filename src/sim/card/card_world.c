@@ -74,6 +74,7 @@ static void wire_draw(struct card_world *w, const struct cdw_choice *c)
 	if (c && c->has_model)
 		l->model = c->model;
 	l->is_plain = c && c->is_plain;
+	l->is_hostile = c && c->is_hostile;
 	l->is_calm |= l->is_plain || (c && c->is_calm);
 	if (l->mode == PUSH_MODE_SEND)
 		l->model = CDW_PUSH_PUSH; /* there are no elements to ask for */

@@ -48,6 +48,9 @@ enum {
 
 #define CDW_NONE UINT32_MAX
 
+/* The kind of a work request, in the lowest bits of its id. HOSTILE: the caller's. */
+enum { CDW_WORK_RECEIVE, CDW_WORK_ACT, CDW_WORK_HOSTILE, CDW_WORK_BITS = 2 };
+
 enum cdw_event {
 	CDW_TURN,    /* node: a deadline of its cores, or something has arrived */
 	CDW_ARRIVED, /* node: a packet of RoCE */
@@ -98,8 +101,9 @@ struct cdw_choice {
 	enum cdw_wire wire;
 	enum push_mode mode;
 	enum cdw_model model;
-	bool is_calm;  /* no faults */
-	bool is_plain; /* nor anything else that would make two models differ but the model */
+	bool is_calm;	 /* no faults */
+	bool is_hostile; /* the caller plays an end that breaks the rules: refusals are counted */
+	bool is_plain;	 /* nor anything else that would make two models differ but the model */
 };
 
 /* Parameters that each run draws from its seed. */
@@ -107,7 +111,7 @@ struct cdw_limits {
 	enum cdw_wire wire;
 	enum push_mode mode;
 	enum cdw_model model;
-	bool is_calm, is_plain;
+	bool is_calm, is_plain, is_hostile;
 	struct sim_faults faults;
 	uint32_t pipe_bytes, corrupt_ppm;
 	uint32_t mtu_bytes; /* of packets of RoCE */
@@ -237,13 +241,13 @@ struct card_world {
 	struct cdw_end ends[CDW_ENDS];
 	struct sim_datagram pipes[CDW_ENDS]; /* RoCE: out of the end's node */
 	struct tcp_link links[CDW_HOSTS];
-	bool has_closed[CDW_HOSTS]; /* the end of the last connection was asked for */
 	uint32_t serials;
 	uint64_t steps;
 	bool is_over;
 	/* How much was judged, and what was met. */
 	uint64_t came[2]; /* packets: to hosts, to the unit */
 	uint64_t packets, bytes, refused, writes, immediates, messages[PUSH_FUNCTION_COUNT];
+	enum weft_reason refused_for; /* the last one */
 	uint64_t dials, opens, breaks, orderly, stops, resets, waits, latency_ns;
 	uint64_t corruptions;
 	struct sim_datagram_counts wire;
