@@ -50,8 +50,8 @@ void iba_lrh_encode(const struct iba_lrh *h, uint8_t bytes[IBA_LRH_BYTES])
 /* ---- CRCs ----------------------------------------------------------------------------------- */
 
 /*
- * x^16 + x^12 + x^3 + x + 1 from all ones, low bit first and complemented (IBA 7.8.2). The table has
- * what four bits make of the register.
+ * x^16 + x^12 + x^3 + x + 1 from all ones, low bit first and complemented (IBA 7.8.2). The table
+ * has what four bits make of the register.
  */
 uint16_t iba_vcrc(const uint8_t *bytes, size_t length)
 {
