@@ -523,18 +523,18 @@ void card_end_completed(struct card_end *e, const struct weft_completion *c)
 
 static void flush(struct card_end *e)
 {
-	uint32_t posted = 0;
+	uint32_t posted = 0, count = e->queued;
 
-	if (e->queued == 0 || e->state == CARD_DYING)
+	if (count == 0 || e->state == CARD_DYING)
 		return;
-	if (weft_qp_post_send(e->queue_qp, e->queue, e->queued, &posted) != WEFT_OK)
+	e->queued = 0;
+	if (weft_qp_post_send(e->queue_qp, e->queue, count, &posted) != WEFT_OK)
 		card_end_hang_up(e, WEFT_R_PEER_GONE);
 	e->posted_sends += posted;
 	/* Those that the queue pair did not take are over. */
-	for (uint32_t i = posted; i < e->queued; i++)
+	for (uint32_t i = posted; i < count; i++)
 		push_done(e->link, e->queue[i].id >> CARD_WORK_BITS, WEFT_R_PEER_GONE,
 			  e->card->now_ns);
-	e->queued = 0;
 }
 
 /*
