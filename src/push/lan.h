@@ -12,8 +12,6 @@
  * host alone. No host gets a frame to the address of another one, promiscuous or not. A host sends
  * from its own address and in its own VLANs only; one that is a bridge may send from any that no
  * other host has, and gets what is sent there: the table learns these for a while.
- *
- * Only tests call this yet: the roles come later.
  */
 #pragma once
 

@@ -6,8 +6,6 @@
  * end, unasked, and tells which element it used). The two are alike; only configuration has a
  * host's side and a unit's.
  *
- * Only tests call most of this yet: the roles come later.
- *
  * This is the core: the owner hands in what the connection and the consumer did, and then pulls
  * until both are empty:
  *
