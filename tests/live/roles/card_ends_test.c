@@ -249,3 +249,42 @@ TEST(test_push_17_a_pool_is_flushed_while_its_packets_wait)
 	EXPECT_EQ(u->card.free_frame_count, CARD_FRAMES);
 	unit_end(u);
 }
+
+/* The queue pair is in RESET, where it does not take the reply. */
+TEST(test_push_24_a_request_that_a_queue_pair_does_not_take_is_over)
+{
+	static const struct push_msg ask_it = { .function = PUSH_CFG_REQUEST,
+						.cfg = { .kind = PUSH_PING } };
+	struct weft_qp_options options = {
+		.service = WEFT_RC, .send_max = 2, .recv_max = 1, .sges_max = 1
+	};
+	static uint8_t buffers[MESSAGES * CARD_MESSAGE_BYTES];
+	struct unit *u = unit_make();
+	struct card_end *e = &u->ends[A];
+	uint8_t bytes[PUSH_MSG_BYTES_MAX];
+	struct wr w = wr_of(bytes, sizeof(bytes));
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+	struct weft_cq *cq;
+
+	MUST(weft_adapter_open(NULL, &adapter));
+	MUST(weft_pd_create(adapter, NULL, &pd));
+	MUST(weft_cq_create(adapter, NULL, &cq));
+	options.send_cq = options.recv_cq = cq;
+	host_up(u, A, mac_a, 0);
+	rdma_end_init(&e->rdma, RDMA_IWARP);
+	MUST(weft_qp_create(pd, &options, &e->qp));
+	e->messages = u->messages[A];
+	e->buffers = buffers;
+	e->to_say = 0;
+	push_msg_encode(&ask_it, &w);
+	MUST(push_take(e->link, bytes, (size_t)(w.at - bytes), 1));
+	(void)card_end_work(e);
+	EXPECT_EQ(e->state, CARD_DYING);
+	EXPECT_EQ(push_link_state(e->link), PUSH_ENDED);
+	MUST(weft_qp_destroy(e->qp));
+	unit_end(u);
+	MUST(weft_cq_destroy(cq));
+	MUST(weft_pd_destroy(pd));
+	MUST(weft_adapter_close(adapter));
+}
