@@ -168,9 +168,12 @@ void cdw_pool_accept(struct cdw_end *e, const struct cdw_pool *p)
 	memcpy(e->shadow + p->at - CDW_AT_POOLS, cdw_at(e, p->at), bytes);
 }
 
+/* Behind the last slot there is room, and no pool. */
 static bool has_pool_at(const struct cdw_end *e, uint32_t at)
 {
-	return e->slot_used[(at - CDW_AT_POOLS) / e->world->limits.pool_bytes];
+	uint32_t slot = (at - CDW_AT_POOLS) / e->world->limits.pool_bytes;
+
+	return slot < CDW_POOLS_MAX && e->slot_used[slot];
 }
 
 void cdw_memory_judge(struct cdw_node *n)

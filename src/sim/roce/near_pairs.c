@@ -109,6 +109,8 @@ static void end_drop(struct nw_process *p, uint32_t pair)
 	if (e->phase == NW_DOWN)
 		return;
 	p->near->process.masks++;
+	if (nw_pairs_of(p)->service->forget)
+		nw_pairs_of(p)->service->forget(p, e);
 	qp_destroy(e->qp);
 	ib_node_work(&p->near->ib);
 	if (e->tag)

@@ -59,6 +59,8 @@ struct nw_service {
 	bool (*has_come)(const struct nw_process *p, struct nw_end *e, struct nw_end *other);
 	/* Its connection ends. other: of the peer's, unless that broke; else NULL. */
 	void (*judge)(struct nw_process *p, struct nw_end *e, struct nw_end *other);
+	/* Its queue pair goes, whatever the reason; NULL: nobody else knows it. */
+	void (*forget)(struct nw_process *p, struct nw_end *e);
 	/* A completion. */
 	void (*sent)(struct nw_process *p, struct nw_end *e, const struct weft_completion *c);
 	void (*came)(struct nw_process *p, struct nw_end *e, const struct weft_completion *c);

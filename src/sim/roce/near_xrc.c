@@ -156,7 +156,11 @@ static void judge(struct nw_process *p, struct nw_end *e, struct nw_end *other)
 		(void)xrc_judge_poll(w, (int)nw_node_of(p));
 		xrc_judge_broken(w, c);
 	}
-	c->qps[nw_node_of(p)] = NULL;
+}
+
+static void forget(struct nw_process *p, struct nw_end *e)
+{
+	conn_of(p, e)->qps[nw_node_of(p)] = NULL;
 }
 
 /* ---- Processes ------------------------------------------------------------------------------ */
@@ -307,6 +311,7 @@ static int xrc_open(struct roce_world *judged)
 		.work = work,
 		.has_come = has_come,
 		.judge = judge,
+		.forget = forget,
 		.more = &more,
 	};
 	struct near_xrc *w = judged->state;
