@@ -59,7 +59,7 @@ struct nw_service {
 	bool (*has_come)(const struct nw_process *p, struct nw_end *e, struct nw_end *other);
 	/* Its connection ends. other: of the peer's, unless that broke; else NULL. */
 	void (*judge)(struct nw_process *p, struct nw_end *e, struct nw_end *other);
-	/* Its queue pair goes, whatever the reason; NULL: nobody else knows it. */
+	/* Its queue pair goes, whatever the reason; NULL: the judge keeps none. */
 	void (*forget)(struct nw_process *p, struct nw_end *e);
 	/* A completion. */
 	void (*sent)(struct nw_process *p, struct nw_end *e, const struct weft_completion *c);
