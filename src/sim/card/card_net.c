@@ -110,6 +110,12 @@ static uint32_t end_count(const struct cdw_node *n)
 	return n->index == 0 ? CDW_HOSTS : 1;
 }
 
+/*
+ * A queue pair does not get the number of one of a former life: packets for that may be on the way
+ * still, and UC takes the first of a message whatever its PSN.
+ */
+enum { LIVES = 64, NUMBERS = 4 * CDW_QPS * CDW_HOSTS };
+
 int cdw_adapter_open(struct cdw_node *n)
 {
 	struct card_world *w = n->world;
@@ -117,7 +123,7 @@ int cdw_adapter_open(struct cdw_node *n)
 	const struct adapter_config config = {
 		.options = { .tags_max = TAGS_MAX,
 			     .translations_max = 64,
-			     .qps_max = 4 * CDW_QPS * CDW_HOSTS },
+			     .qps_max = LIVES * NUMBERS },
 		.secret = { prng_next(&w->world.prng), prng_next(&w->world.prng) },
 		.trace = &w->world.trace,
 	};
@@ -129,7 +135,8 @@ int cdw_adapter_open(struct cdw_node *n)
 
 	if (adapter_init(&n->adapter, &config) != WEFT_OK)
 		return -1;
-	adapter_set_slot(&n->adapter, (uint8_t)(n->index + 1), cdw_draw(w, 1 << 20));
+	adapter_set_slot(&n->adapter, (uint8_t)(n->index + 1),
+			 n->incarnation * NUMBERS + cdw_draw(w, 1 << 20) % NUMBERS);
 	list_init(&n->attention);
 	if (space_create(&n->adapter, &so, &n->space) != WEFT_OK ||
 	    mem_space_map(n->space, (uint64_t)(n->index + 1) << 40, size, 0) != WEFT_OK ||
