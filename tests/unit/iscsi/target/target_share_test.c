@@ -214,6 +214,26 @@ TEST(test_iscsi_memory_that_no_other_needs_may_be_held)
 	rig_stop(&r);
 }
 
+/* The one that wanted the memory has gone before its holders were to give it up. */
+TEST(test_iscsi_memory_that_no_other_needs_any_more_may_be_held)
+{
+	struct client *k[GREEDY], *other;
+
+	start_greedy(k, true);
+	other = client_login(&r, "");
+	client_ready(&r, other);
+	(void)send_large(other);
+	client_close(&r, other);
+	for (int seconds = 0; seconds < 1000; seconds++) {
+		rig_wait(&r, RIG_SECOND);
+		for (int i = 0; i < GREEDY; i++)
+			say_that_it_is_there(k[i]);
+	}
+	for (int i = 0; i < GREEDY; i++)
+		EXPECT(k[i]->c != NULL);
+	rig_stop(&r);
+}
+
 /* ---- Slots ---------------------------------------------------------------------------------- */
 
 static void send_immediate(struct client *k)
