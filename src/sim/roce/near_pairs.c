@@ -348,24 +348,3 @@ int nw_pairs_open(struct roce_world *w, const struct nw_service *service, size_t
 {
 	return nw_pairs_init(w->state, w, service, process_bytes);
 }
-
-bool nw_pairs_step(struct roce_world *w)
-{
-	struct nw_pairs *pairs = w->state;
-
-	return near_world_step(&pairs->near);
-}
-
-void nw_pairs_close(struct roce_world *w)
-{
-	struct nw_pairs *pairs = w->state;
-
-	near_world_close(&pairs->near);
-}
-
-struct world *nw_pairs_clock(struct roce_world *w)
-{
-	struct nw_pairs *pairs = w->state;
-
-	return &pairs->near.world;
-}

@@ -109,12 +109,9 @@ void nw_pair_excuse(struct nw_pairs *w, struct nw_pair *pair);
 void nw_excuse(struct nw_pairs *w, struct nw_pair *pair);
 
 /*
- * A scenario is opened with a service and the size of a process's state; the rest of it is here. Or
- * it has this among its state.
+ * A scenario is opened with a service and the size of a process's state. Or it has this among its
+ * state.
  */
 int nw_pairs_open(struct roce_world *w, const struct nw_service *service, size_t process_bytes);
 int nw_pairs_init(struct nw_pairs *pairs, struct roce_world *w, const struct nw_service *service,
 		  size_t process_bytes);
-bool nw_pairs_step(struct roce_world *w);
-void nw_pairs_close(struct roce_world *w);
-struct world *nw_pairs_clock(struct roce_world *w);

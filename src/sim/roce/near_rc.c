@@ -391,7 +391,7 @@ static int rc_open(struct roce_world *judged)
 const struct roce_scenario roce_near = {
 	.state_bytes = sizeof(struct nw_pairs),
 	.open = rc_open,
-	.step = nw_pairs_step,
-	.close = nw_pairs_close,
-	.clock = nw_pairs_clock,
+	.step = near_world_step,
+	.close = near_world_close,
+	.clock = near_world_clock,
 };

@@ -371,21 +371,6 @@ static void drop(struct nw_process *p)
 	p->near->process.masks--;
 }
 
-/* Requests access no memory of another process directly. */
-static bool is_open(const struct nw_process *p, uint64_t at, uint64_t bytes)
-{
-	(void)p;
-	(void)at;
-	(void)bytes;
-	return false;
-}
-
-/* Each node was judged when it was done. */
-static void judge(struct near_world *near)
-{
-	(void)near;
-}
-
 /* ---- The scenario --------------------------------------------------------------------------- */
 
 static int rd_open(struct roce_world *judged)
@@ -404,8 +389,6 @@ static int rd_open(struct roce_world *judged)
 		.drop = drop,
 		.ended = ended,
 		.broke = ways_break,
-		.is_open = is_open,
-		.judge = judge,
 	};
 	struct near_rd *w = judged->state;
 
@@ -415,31 +398,10 @@ static int rd_open(struct roce_world *judged)
 	return near_world_open(&w->near, judged, &program);
 }
 
-static bool rd_step(struct roce_world *judged)
-{
-	struct near_rd *w = judged->state;
-
-	return near_world_step(&w->near);
-}
-
-static void rd_close(struct roce_world *judged)
-{
-	struct near_rd *w = judged->state;
-
-	near_world_close(&w->near);
-}
-
-static struct world *rd_clock(struct roce_world *judged)
-{
-	struct near_rd *w = judged->state;
-
-	return &w->near.world;
-}
-
 const struct roce_scenario roce_near_rd = {
 	.state_bytes = sizeof(struct near_rd),
 	.open = rd_open,
-	.step = rd_step,
-	.close = rd_close,
-	.clock = rd_clock,
+	.step = near_world_step,
+	.close = near_world_close,
+	.clock = near_world_clock,
 };

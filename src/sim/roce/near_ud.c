@@ -185,15 +185,6 @@ static void broke(struct nw_process *p)
 	near_ud_of(p)->has_broken = true;
 }
 
-/* Datagrams access no memory of another process. */
-static bool is_open(const struct nw_process *p, uint64_t at, uint64_t bytes)
-{
-	(void)p;
-	(void)at;
-	(void)bytes;
-	return false;
-}
-
 static void judge(struct near_world *near)
 {
 	struct near_ud *w = CONTAINER_OF(near, struct near_ud, near);
@@ -224,7 +215,6 @@ static int ud_open(struct roce_world *judged)
 		.drop = drop,
 		.ended = ended,
 		.broke = broke,
-		.is_open = is_open,
 		.judge = judge,
 	};
 	struct near_ud *w = judged->state;
@@ -243,31 +233,10 @@ static int ud_open(struct roce_world *judged)
 	return 0;
 }
 
-static bool ud_step(struct roce_world *judged)
-{
-	struct near_ud *w = judged->state;
-
-	return near_world_step(&w->near);
-}
-
-static void ud_close(struct roce_world *judged)
-{
-	struct near_ud *w = judged->state;
-
-	near_world_close(&w->near);
-}
-
-static struct world *ud_clock(struct roce_world *judged)
-{
-	struct near_ud *w = judged->state;
-
-	return &w->near.world;
-}
-
 const struct roce_scenario roce_near_ud = {
 	.state_bytes = sizeof(struct near_ud),
 	.open = ud_open,
-	.step = ud_step,
-	.close = ud_close,
-	.clock = ud_clock,
+	.step = near_world_step,
+	.close = near_world_close,
+	.clock = near_world_clock,
 };

@@ -173,11 +173,12 @@ static void process_broke(struct near_process *p)
 static void memory_accessed(struct near_process *target, uint64_t addr, uint64_t bytes)
 {
 	const struct nw_process *p = process_of(target);
+	const struct near_program *program = p->world->program;
 
 	if (p->is_shut)
 		roce_fail(p->world->judged, "node %u: accessed while all must go by packets",
 			  target->node);
-	if (!p->world->program->is_open(p, addr - target->memory_addr, bytes))
+	if (!program->is_open || !program->is_open(p, addr - target->memory_addr, bytes))
 		roce_fail(p->world->judged, "node %u: memory accessed whose registration had ended",
 			  target->node);
 }
@@ -241,6 +242,7 @@ int near_world_open(struct near_world *w, struct roce_world *judged,
 					 .events_max = EVENTS_MAX,
 					 .trace_max = ROCE_TRACE_EVENTS };
 
+	judged->near = w;
 	w->judged = judged;
 	w->program = program;
 	if (world_init(&w->world, &o) < 0)
@@ -268,8 +270,10 @@ static void process_free(struct nw_process *p)
 	roce_node_shut(&p->near->node, p->world->judged);
 }
 
-void near_world_close(struct near_world *w)
+void near_world_close(struct roce_world *judged)
 {
+	struct near_world *w = judged->near;
+
 	for (uint32_t i = 0; i < w->count; i++) {
 		roce_node_fini(&w->all[i]->near->node, w->judged);
 		free(w->all[i]->near);
@@ -285,7 +289,8 @@ void near_world_close(struct near_world *w)
 
 static void finish(struct near_world *w)
 {
-	w->program->judge(w);
+	if (w->program->judge)
+		w->program->judge(w);
 	for (uint32_t i = 0; i < w->count; i++)
 		process_free(w->all[i]);
 	near_kernel_fini(&w->kernel);
@@ -304,8 +309,9 @@ static bool is_over(const struct near_world *w)
 	return true;
 }
 
-bool near_world_step(struct near_world *w)
+bool near_world_step(struct roce_world *judged)
 {
+	struct near_world *w = judged->near;
 	struct world_event event;
 	struct nw_process *p;
 
@@ -330,4 +336,9 @@ bool near_world_step(struct near_world *w)
 	if (w->world.now_ns >= end_max_ns)
 		roce_fail(w->judged, "it does not come to rest");
 	return true;
+}
+
+struct world *near_world_clock(struct roce_world *judged)
+{
+	return &judged->near->world;
 }

@@ -47,9 +47,9 @@ struct near_program {
 	/* It has ended before it was finished, or is about to; it broke a rule. */
 	void (*ended)(struct nw_process *p);
 	void (*broke)(struct nw_process *p);
-	/* Another one accesses its memory at this offset now: whether it may. */
+	/* Another one accesses its memory at this offset now: whether it may. NULL: never. */
 	bool (*is_open)(const struct nw_process *p, uint64_t at, uint64_t bytes);
-	/* All have ended. */
+	/* All have ended. NULL: each was judged before. */
 	void (*judge)(struct near_world *w);
 };
 
@@ -75,13 +75,14 @@ struct near_world {
 	uint32_t drop_ppm, shut_ppm, leave_ppm;
 };
 
-/* 0, or -1 when memory is short. */
+/* It becomes judged->near. 0, or -1 when memory is short. */
 int near_world_open(struct near_world *w, struct roce_world *judged,
 		    const struct near_program *program);
 
-/* As those of a scenario (roce_world.h). */
-bool near_world_step(struct near_world *w);
-void near_world_close(struct near_world *w);
+/* Those of a scenario (roce_world.h). */
+bool near_world_step(struct roce_world *judged);
+void near_world_close(struct roce_world *judged);
+struct world *near_world_clock(struct roce_world *judged);
 
 static inline uint32_t nw_node_of(const struct nw_process *p)
 {

@@ -328,31 +328,10 @@ static int xrc_open(struct roce_world *judged)
 	return nw_pairs_init(&w->pairs, judged, &service, sizeof(struct nxrc_process));
 }
 
-static bool xrc_step(struct roce_world *judged)
-{
-	struct near_xrc *w = judged->state;
-
-	return near_world_step(&w->pairs.near);
-}
-
-static void xrc_close(struct roce_world *judged)
-{
-	struct near_xrc *w = judged->state;
-
-	near_world_close(&w->pairs.near);
-}
-
-static struct world *xrc_clock(struct roce_world *judged)
-{
-	struct near_xrc *w = judged->state;
-
-	return &w->pairs.near.world;
-}
-
 const struct roce_scenario roce_near_xrc = {
 	.state_bytes = sizeof(struct near_xrc),
 	.open = xrc_open,
-	.step = xrc_step,
-	.close = xrc_close,
-	.clock = xrc_clock,
+	.step = near_world_step,
+	.close = near_world_close,
+	.clock = near_world_clock,
 };

@@ -43,10 +43,13 @@ enum roce_scenario_id {
 	ROCE_ANY = ROCE_SCENARIOS /* the seed draws which */
 };
 
+struct near_world;
+
 struct roce_world {
 	uint64_t seed;
 	const struct roce_scenario *scenario;
-	void *state; /* of the scenario */
+	void *state;		 /* of the scenario */
+	struct near_world *near; /* a part of it, if packets go by the near path */
 	bool is_over;
 	/* How much was judged. */
 	uint64_t requests, succeeded, refused, bytes;
