@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weft/reason.h>
+
 #include "fabric/arbiter.h"
 #include "fabric/switch.h"
 #include "wire/iba_frame.h"
@@ -22,18 +24,20 @@
 
 enum {
 	FABRIC_PKEYS = SM_PKEYS, /* of a port: one block */
-	FABRIC_GUIDS = SM_GUIDS
+	FABRIC_GUIDS = SM_GUIDS,
+	FABRIC_HEADERS_MAX = 124 /* and ICRC, of a frame whose payload is as long as the MTU */
 };
 
 struct fabric_node_cfg {
 	enum sm_node_type type;
-	uint32_t ports; /* without port 0; at most FABRIC_PORTS_MAX */
-	uint64_t guid;	/* of the node; of a port of an endnode: that and its number */
-	const char *description;
-	uint32_t lanes;			    /* of each link, without lane 15: 1, 2, 4, 8 or 15 */
-	uint8_t mtu;			    /* code of the greatest; 0: of 4096 bytes */
+	uint32_t ports;		 /* without port 0; at most FABRIC_PORTS_MAX */
+	uint64_t guid;		 /* of the node; of a port of an endnode: that and its number */
+	const char *description; /* needed in init only */
+	uint32_t lanes;		 /* of each link, without lane 15: 1, 2, 4, 8 or 15 */
+	uint8_t mtu;		 /* code of the greatest; 0: of 4096 bytes */
+	uint8_t widths, speeds;	 /* bits as in PortInfo; 0: 1x and 4x, 2.5 Gbit/s a lane */
 	uint32_t linear_max, multicast_max; /* of a switch: as in struct fabric_switch_cfg */
-	uint64_t trap_ns;		    /* between traps of a port; 0: 1 s */
+	uint64_t trap_ns;		    /* between traps of one kind, at least; 0: 100 ms */
 };
 
 /* What a port has counted since it was made. Who moves frames adds to it; data is in words. */
@@ -52,7 +56,9 @@ struct fabric_port_counts {
 	uint64_t overrun_errors;   /* came without credit */
 	uint64_t qp1_dropped, vl15_dropped;
 	uint64_t transmit_wait; /* flits that could not leave for want of credit */
-	uint64_t inactive; /* data that came in while the port was not active: no counter of IBA */
+	/* What IBA has no counter for. */
+	uint64_t inactive;  /* data that came in while the port was not active */
+	uint64_t misrouted; /* came to an endnode that has not the LID */
 };
 
 /* What has changed at a port, for the caller to act upon. */
@@ -79,8 +85,7 @@ struct fabric_node_port {
 	uint64_t guids[FABRIC_GUIDS];  /* the first one is fixed */
 	struct fabric_arbiter arbiter; /* its tables, as they were set */
 	uint64_t lease_ns; /* the M_Key's protection ends then; UINT64_MAX: it does not */
-	uint64_t trap_at_ns;
-	uint32_t changes; /* enum fabric_change, not taken yet */
+	uint32_t changes;  /* enum fabric_change, not taken yet */
 };
 
 struct fabric_node {
@@ -95,6 +100,9 @@ struct fabric_node {
 	struct fabric_trap *traps;
 	uint64_t changed; /* a bit for each port that has changes */
 	uint64_t tid;	  /* of the next trap */
+	/* Frames that the node dropped, for people; why it did so last. */
+	uint64_t refusals;
+	enum weft_reason refusal;
 };
 
 /* 0, or -1 when memory is short. All ports are down, no tables are set. */
@@ -103,8 +111,11 @@ void fabric_node_fini(struct fabric_node *n);
 
 /* ---- Links ---------------------------------------------------------------------------------- */
 
-/* The link between two ports, both of which want one, is up: both are in Init. */
-void fabric_node_join(struct fabric_node *a, uint32_t port_a, struct fabric_node *b,
+/*
+ * The link between two ports, both of which want one, is up: both are in Init. False: they have no
+ * width or no speed in common, and it stays down.
+ */
+bool fabric_node_join(struct fabric_node *a, uint32_t port_a, struct fabric_node *b,
 		      uint32_t port_b, uint64_t now_ns);
 
 /* The link of a port is down; to be told of each end. */
@@ -113,25 +124,35 @@ void fabric_node_part(struct fabric_node *n, uint32_t port, uint64_t now_ns);
 /* What has changed at which port, since it was asked last; 0: nothing at any. */
 uint32_t fabric_node_changes(struct fabric_node *n, uint32_t *port);
 
-/* ---- Frames that pass a port ---------------------------------------------------------------- */
+/* ---- Frames that pass a port of a switch ---------------------------------------------------- */
 
 /*
  * Whether a frame that came by the link of a port may go on, and whether one may leave by it:
- * state of the port, MTU, P_Keys. False: it is dropped, and counted. A frame that came to an
- * Armed port makes it Active. `bytes` are those of a whole frame, at least its headers.
+ * lane and length, state of the port, P_Keys. False: it is dropped, and counted. A frame of data
+ * makes an Armed port Active. Endnodes' ports are looked after by fabric_node_recv() and
+ * fabric_node_post().
  */
 bool fabric_node_lets_in(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 			 const uint8_t *bytes, uint32_t length);
 bool fabric_node_lets_out(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 			  const uint8_t *bytes, uint32_t length);
 
-/* That no frame of data would be stopped, but for its length: nothing else must be asked. */
-static inline bool fabric_node_is_open(const struct fabric_node *n, uint32_t port, bool is_out)
+/*
+ * That both let pass any frame of data, which is none of management (lane 15, QP 0), of a length
+ * that fits the MTU of the port: then neither must be asked.
+ */
+static inline bool fabric_node_is_open(const struct fabric_node *n, uint32_t port)
 {
 	const struct sm_port_info *info = &n->ports[port].info;
 
-	return info->state == SM_PORT_ACTIVE && n->cfg.type == SM_NODE_SWITCH &&
-	       !(is_out ? info->enforces_out : info->enforces_in);
+	return info->state == SM_PORT_ACTIVE && !info->enforces_in && !info->enforces_out &&
+	       !info->filters_raw_in && !info->filters_raw_out;
+}
+
+/* The longest frame of data that a port lets pass, with its VCRC (IBA 7.8). */
+static inline uint32_t fabric_node_bytes_max(const struct fabric_node *n, uint32_t port)
+{
+	return iba_mtu_bytes(n->ports[port].info.mtu) + FABRIC_HEADERS_MAX + IBA_VCRC_BYTES;
 }
 
 /*
@@ -164,14 +185,18 @@ struct fabric_way {
 };
 
 /*
- * A frame that came by the link of an endnode's port, or is for the switch itself; it was let in.
- * The node keeps what is for its agents: then `bytes`, with room for IBA_FRAME_MAX, are their
- * answer, or the datagram on its further way. What it does not keep goes to the owner.
+ * A frame that came by the link of an endnode's port, or one for a switch itself that came by a
+ * port and was let in. The node keeps what is for its agents: then `bytes`, with room for
+ * IBA_FRAME_MAX, are their answer, or the datagram on its further way. What it does not keep goes
+ * to the owner. No VCRC is looked at; those of answers are right.
  */
 struct fabric_way fabric_node_recv(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 				   uint8_t *bytes, uint32_t length);
 
-/* The same with a frame of the owner of a port: it may be for the agents of its own node. */
+/*
+ * The same with a frame of the owner of a port: it may be for the agents of its own node, or for
+ * another program there.
+ */
 struct fabric_way fabric_node_post(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 				   uint8_t *bytes, uint32_t length);
 
