@@ -41,4 +41,24 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 	ROW(WEFT_R_TOPOLOGY_LIMIT) = { "topology_limit", "FAB-22d", E2BIG,
 				       "A topology has more nodes than a subnet has LIDs, a node with "
 				       "more than 254 ports, or a name of more than 63 bytes." },
+	ROW(WEFT_R_MAD_AGENT) = { "mad_agent", "-", EINVAL,
+				  "A program of management has no such agent, or asks for one of a "
+				  "class or version that there is not." },
+	ROW(WEFT_R_MAD_METHOD_TAKEN) = { "mad_method_taken", "-", EADDRINUSE,
+					 "Requests of this class and method go to another program at the "
+					 "same port already: only one subnet manager runs at a port." },
+	ROW(WEFT_R_MAD_TID) = { "mad_tid", "-", EINVAL,
+				"A request with this transaction id is on its way already, so no answer "
+				"could be told from the other's." },
+	ROW(WEFT_R_MAD_BUSY) = { "mad_busy", "-", EAGAIN,
+				 "Too many requests of this port have no answer yet." },
+	ROW(WEFT_R_FABRIC_ABSENT) = { "fabric_absent", "-", ENOENT,
+				      "No fabric of this name runs on this host, as this user: begin one "
+				      "by weft fabric run FILE." },
+	ROW(WEFT_R_FABRIC_NODE) = { "fabric_node", "-", ENODEV,
+				    "The fabric has no endnode or switch of this name, no such port of it, or "
+				    "two of the name: weft fabric show FILE lists them." },
+	ROW(WEFT_R_FABRIC_ASK) = { "fabric_ask", "-", EPROTO,
+				   "A message to the fabric's process is none that weft's programs "
+				   "send: are both of one version?" },
 };

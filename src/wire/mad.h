@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,8 +23,19 @@ enum mad_class {
 	MAD_SUBNET_DIRECTED = 0x81,
 	MAD_SUBNET_ADMIN = 0x03,
 	MAD_PERFORMANCE = 0x04,
-	MAD_CM = 0x07
+	MAD_BOARD = 0x05,
+	MAD_DEVICE = 0x06,
+	MAD_CM = 0x07,
+	MAD_DEVICE_ADMIN = 0x10,
+	MAD_BIS = 0x12,
+	MAD_VENDOR_FIRST = 0x30, /* up to MAD_VENDOR_LAST: told apart by the OUI of a vendor */
+	MAD_VENDOR_LAST = 0x4f
 };
+
+static inline bool mad_has_oui(uint8_t mgmt_class)
+{
+	return mgmt_class >= MAD_VENDOR_FIRST && mgmt_class <= MAD_VENDOR_LAST;
+}
 
 enum mad_method {
 	MAD_GET = 0x01,
@@ -47,6 +59,13 @@ struct mad {
 	uint16_t attribute;
 	uint32_t modifier;
 };
+
+/* IBA 13.4.5: whether it answers a request. A board's methods say so in the modifier. */
+static inline bool mad_is_response(const struct mad *m)
+{
+	return (m->method & MAD_RESPONSE) || m->method == MAD_TRAP_REPRESS ||
+	       (m->mgmt_class == MAD_BOARD && (m->modifier & 1));
+}
 
 /* Decodes the header of a complete MAD. On error *m has not changed. */
 enum weft_reason mad_decode(struct mad *m, const uint8_t *bytes, size_t length);

@@ -22,7 +22,7 @@ CLANG_FORMAT_MAJOR = "14"  # others format a little differently
 BELOW_MEM = ["base", "wire"]
 BELOW_TRANSPORT = BELOW_MEM + ["mem", "verbs"]
 TRANSPORTS = ["loopback", "iwarp", "ib"]
-BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "store"]
+BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "mad", "store"]
 CORE_ROOMS = BELOW_UPPER + ["near", "scsi", "rio", "iscsi", "lan", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
 CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/near", "driver/roce"]
@@ -38,6 +38,7 @@ ARROWS = {
     "ib": BELOW_TRANSPORT,
     "near": BELOW_TRANSPORT + ["ib"],  # its packets
     "fabric": BELOW_MEM,
+    "mad": BELOW_MEM,
     "store": BELOW_MEM,
     "scsi": BELOW_MEM + ["store"],
     "cm": BELOW_TRANSPORT + TRANSPORTS,
