@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A whole subnet, or several with routers between them, in one process: the nodes of a topology
+ * with their agents (fabric/node.h), and the cables between their ports. Frames move from port to
+ * port whole, as runs of flits: with credits, lanes, arbitration and counters of fabric/link.h, but
+ * without an encoding and CRCs, except where a cable damages them.
+ *
+ * No I/O and no clock: the caller posts and takes frames of the owners of ports, hands time in, and
+ * asks for the next deadline. Nodes and ports have the numbers of the topology. Time of cables is
+ * real or virtual, as cfg says: without rates all that can move does so at once.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weft/reason.h>
+
+#include "fabric/link.h"
+#include "fabric/topology.h"
+#include "wire/iba_frame.h"
+
+struct fabric;
+struct fabric_node;
+
+struct fabric_cfg {
+	struct fabric_link_cfg link;
+	uint32_t frames_max;	/* in the fabric at a time; 0: as many as credits let in */
+	uint32_t linear_max;	/* LIDs of a switch's table */
+	uint32_t multicast_max; /* multicast LIDs of it */
+	uint64_t flit_ns_x16;	/* a flit on a link of full rate, in 1/16 ns; 0: no time */
+	uint64_t cable_ns;	/* delay of a cable */
+	uint64_t switch_ns;	/* from a port of a switch or router to another */
+	bool is_cut_through;	/* a frame goes on when its head has come (FAB-18) */
+	bool has_vcrc;		/* frames that are taken have theirs; else it is 0 */
+	uint64_t seed;		/* of what cables damage */
+};
+
+/* What a live fabric has: no delays, four lanes. */
+struct fabric_cfg fabric_cfg_live(void);
+
+/* The topology is not needed afterwards. On error *f is NULL. */
+enum weft_reason fabric_open(const struct topology *t, const struct fabric_cfg *cfg,
+			     struct fabric **f);
+void fabric_close(struct fabric *own_f);
+
+/* ---- Owners of ports ------------------------------------------------------------------------ */
+
+/*
+ * A frame of the owner of an endnode's or router's port, or of port 0 of a switch: it begins with
+ * its LRH and ends with room for a VCRC, which is not looked at. Lane 15 is of management; the lane
+ * of another is set here. False: there is no room now; fabric_ready() tells when there is.
+ * WEFT_R_...: fabric_post_check() has why a frame is none that may be posted; it is dropped here.
+ */
+bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *bytes,
+		 uint32_t length);
+enum weft_reason fabric_post_check(const struct fabric *f, const uint8_t *bytes, uint32_t length);
+
+/* The next frame for the owner, lane 15 first; returns its length; 0: there is none. */
+uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t bytes[IBA_FRAME_MAX]);
+
+/*
+ * The next port whose owner has frames to take, or has room again after a refused post. Each is
+ * told once, and again when more has come after that.
+ */
+bool fabric_ready(struct fabric *f, uint32_t *node, uint32_t *port);
+
+/* ---- Time ----------------------------------------------------------------------------------- */
+
+/* Moves all that can move; call it after posts and takes, and when a deadline has passed. */
+void fabric_run(struct fabric *f, uint64_t now_ns);
+uint64_t fabric_due(const struct fabric *f); /* UINT64_MAX: none */
+
+/* ---- Cables --------------------------------------------------------------------------------- */
+
+enum { FABRIC_NO_CABLE = UINT32_MAX };
+
+/* Cables are numbered in the order of their first ends. */
+uint32_t fabric_cable_count(const struct fabric *f);
+uint32_t fabric_cable_at(const struct fabric *f, uint32_t node, uint32_t port);
+void fabric_cable_ends(const struct fabric *f, uint32_t cable, uint32_t node[2], uint32_t port[2]);
+
+/* What is on it is lost, and both ends are down; mended they come up again. */
+void fabric_cut(struct fabric *f, uint32_t cable);
+void fabric_mend(struct fabric *f, uint32_t cable);
+bool fabric_is_cut(const struct fabric *f, uint32_t cable);
+
+/* It damages one bit in so many, in both directions; 0: none. */
+void fabric_errors(struct fabric *f, uint32_t cable, uint64_t one_in_bits);
+
+/* It has 1/divisor of the full rate: fewer wires, or slower ones. */
+void fabric_degrade(struct fabric *f, uint32_t cable, uint32_t divisor);
+
+/* ---- Looking -------------------------------------------------------------------------------- */
+
+uint32_t fabric_node_count(const struct fabric *f);
+/* The agents of a node. Who changes something there calls fabric_touch() afterwards. */
+struct fabric_node *fabric_node_at(struct fabric *f, uint32_t node);
+void fabric_touch(struct fabric *f, uint32_t node);
+
+/* One end of a link, with its counters; NULL: the port has no cable. */
+const struct fabric_link *fabric_link_at(const struct fabric *f, uint32_t node, uint32_t port);
