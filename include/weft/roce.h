@@ -18,13 +18,18 @@ extern "C" {
 
 /* ---- Address handles ------------------------------------------------------------------------ */
 
-/* How packets go from one address to another. */
+/*
+ * How packets go from one address to another: through an IP network or, with LIDs, through a
+ * fabric, where addresses (GIDs, family 6) may be missing: family 0 in both.
+ */
 struct weft_path {
 	struct weft_address from, to; /* from.port 0: one that stands for the flow label */
 	uint32_t mtu_bytes;	      /* of payload; 0: as the queue pair's port has it */
 	uint8_t traffic_class, hop_limit;
-	uint32_t flow_label;  /* 20 bits */
-	uint64_t reserved[4]; /* zero */
+	uint32_t flow_label;	   /* 20 bits */
+	uint64_t service_level;	   /* with LIDs: 0 to 15 */
+	uint32_t from_lid, to_lid; /* 0: none */
+	uint64_t reserved[2];	   /* zero */
 };
 
 /*

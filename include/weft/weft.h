@@ -359,8 +359,10 @@ struct weft_completion {
 	 * together say who sent it.
 	 */
 	uint64_t src_ee_number;
-	uint32_t command_id;  /* iSCSI receive: of the command that it belongs to; 0: of none */
-	uint32_t reserved[1]; /* zero */
+	uint32_t command_id; /* iSCSI receive: of the command that it belongs to; 0: of none */
+	/* UD receive in a fabric: the sender's LID; the low bits of the LID that it was sent to. */
+	uint16_t src_lid;
+	uint8_t service_level, path_bits;
 };
 
 struct weft_cq_options {

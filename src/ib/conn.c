@@ -435,7 +435,9 @@ static enum weft_reason ud_check(const struct ib_conn *c, const struct weft_send
 	uint32_t mtu = c->path.mtu_bytes;
 	bool is_raw = list_is_linked(&c->raw_link); /* it says itself where it goes */
 
-	if (!wr->ah && c->path.to.port == 0 && !is_raw && opcode_is_carried(wr->opcode))
+	bool has_path = c->path.to.port != 0 || ib_path_is_local(&c->path);
+
+	if (!wr->ah && !has_path && !is_raw && opcode_is_carried(wr->opcode))
 		return WEFT_R_NULL_ARGUMENT;
 	if (wr->ah && wr->ah->path.mtu_bytes > 0 && wr->ah->path.mtu_bytes < mtu)
 		mtu = wr->ah->path.mtu_bytes;

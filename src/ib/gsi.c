@@ -9,6 +9,7 @@
 
 #include "ib/packet.h"
 #include "ib/port.h"
+#include "ib/route.h"
 #include "wire/iba_psn.h"
 
 static struct ib_mad *ring_at(struct mad_ring *ring, uint32_t n)
@@ -63,6 +64,7 @@ enum weft_reason gsi_recv(struct ib_port *port, const struct iba_packet *p, cons
 	*mad = (struct ib_mad){
 		.path = {
 			.is_ipv6 = in->is_ipv6,
+			.local = route_back(&in->local),
 			.from = in->to,
 			.to = in->from,
 			.mtu_bytes = MAD_BYTES,

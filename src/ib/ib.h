@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The InfiniBand transport as RoCEv2: one port of an adapter as a core. It sends the requests of
- * the queue pairs connected through it, and serves the requests of their peers.
+ * The InfiniBand transport: one port of an adapter as a core, in an IP network (RoCEv2) or in a
+ * fabric. It sends the requests of the queue pairs connected through it, and serves the requests of
+ * their peers.
  *
  * The owner (driver or simulator) moves the packets:
  *
@@ -25,7 +26,7 @@
 
 #include "base/span.h"
 #include "verbs/verbs.h"
-#include "wire/iba.h"
+#include "wire/iba_frame.h"
 #include "wire/inet.h"
 #include "wire/mad.h"
 
@@ -33,13 +34,24 @@ struct ib_port;
 struct ib_conn;
 struct ib_ee;
 
-/* The path of packets to a peer. */
+/* A local route, through the links of one subnet of a fabric (IBA 7.7). */
+struct ib_local {
+	uint16_t from, to; /* LIDs; to 0: it is none */
+	uint8_t level;	   /* service level */
+	bool has_grh;	   /* and a global route, by GIDs */
+};
+
+/*
+ * The path of packets to a peer: by UDP between IP addresses, or by a local route. With a global
+ * route, `from` and `to` are its GIDs (is_ipv6 is set), without one they are not used.
+ */
 struct ib_path {
 	bool is_ipv6;
+	struct ib_local local;
 	struct inet_end from, to;	  /* from.port: of this connection; to.port: IBA_UDP_PORT */
 	uint32_t mtu_bytes;		  /* of payload: 256 to 4096 */
 	uint8_t traffic_class, hop_limit; /* hop_limit 0: IB_HOP_LIMIT */
-	uint32_t flow_label;		  /* RoCEv2 uses from.port instead */
+	uint32_t flow_label;		  /* of a global route; RoCEv2 uses from.port instead */
 	/* Names the memory shared with the peer's adapter that packets go by; 0: by the network. */
 	uint32_t near_number;
 };
@@ -64,11 +76,15 @@ void ib_port_destroy(struct ib_port *port);
 enum ib_ecn { IB_ECN_NOT = 0, IB_ECN_ECT1 = 1, IB_ECN_ECT0 = 2, IB_ECN_CE = 3 };
 enum { IB_ECN_MASK = 3, IB_HOP_LIMIT = 64 };
 
-/* A packet that has arrived; borrowed for the call. */
+/* A packet that has arrived; borrowed for the call. By UDP, or as ib_in_of_frame() has it. */
 struct ib_in {
-	const uint8_t *bytes; /* the UDP payload */
+	const uint8_t *bytes; /* from the BTH on: the UDP payload */
 	size_t length;
 	bool is_ipv6;
+	/* Headers of a route that lie ahead of `bytes`, and what they say; 0: by UDP. */
+	uint8_t route_bytes;
+	uint8_t path_bits; /* of the LID that it came to (LMC) */
+	struct ib_local local;
 	struct inet_end from, to;
 	/* Whether the next two are known, or guessed: sockets do not report them (iba_icrc.h). */
 	bool is_ipv4_word_known;
@@ -84,6 +100,9 @@ struct ib_in {
 	uint16_t run;
 };
 
+/* The same of a frame of a fabric: WEFT_OK, or why it is none. Its VCRC is of the link. */
+enum weft_reason ib_in_of_frame(struct ib_in *in, const uint8_t *frame, size_t length);
+
 /* A run is decoded as one packet that has the payload of all. */
 enum weft_reason ib_in_decode(struct iba_packet *p, const struct ib_in *in);
 
@@ -96,7 +115,8 @@ void ib_port_drop(struct ib_port *port, enum weft_reason reason);
 enum {
 	IB_COPY_MAX = 256,     /* payload up to this is copied behind its headers */
 	IB_OUT_SPANS_MAX = 62, /* of payload */
-	IB_OUT_BYTES = IBA_HEADERS_MAX + IB_COPY_MAX + IBA_TRAILER_MAX
+	IB_ROUTE_BYTES_MAX = IBA_LRH_BYTES + IBA_GRH_BYTES,
+	IB_OUT_BYTES = IB_ROUTE_BYTES_MAX + IBA_HEADERS_MAX + IB_COPY_MAX + IBA_TRAILER_MAX
 };
 
 /*
@@ -107,7 +127,10 @@ enum {
  * packet is copied there.
  */
 struct ib_out {
-	/* In: for the packet, IBA_PACKET_MAX bytes, or for a run and its headers. NULL: a list. */
+	/*
+	 * In: for the packet, IBA_PACKET_MAX bytes, or for a run and its headers. NULL: a list. If
+	 * paths are local routes, it has IB_ROUTE_BYTES_MAX more bytes ahead.
+	 */
 	uint8_t *room;
 	uint32_t run_bytes;   /* in: payload of a run; 0: no run. Without room: IBA_PAYLOAD_MAX */
 	uint16_t run;	      /* as that of struct ib_in */
@@ -117,6 +140,11 @@ struct ib_out {
 	bool has_icrc;	      /* else its ICRC is 0, as it goes by shared memory */
 	/* The port has no room for more copies: send it before the next. Never set with `room`. */
 	bool is_last;
+	/*
+	 * Headers of a route ahead of the packet, in the first span; 0: it goes by UDP. The frame
+	 * lacks its VCRC.
+	 */
+	uint8_t route_bytes;
 	const struct ib_path *path; /* of a connection, or own_path */
 	struct ib_path own_path;
 	struct span_list spans;
@@ -128,6 +156,30 @@ static inline uint8_t ib_out_traffic_class(const struct ib_out *out)
 {
 	return (uint8_t)((out->path->traffic_class & ~IB_ECN_MASK) | out->ecn);
 }
+
+static inline bool ib_path_is_local(const struct ib_path *path)
+{
+	return path->local.to != IBA_LID_NONE;
+}
+
+/* Those of the headers of a route. */
+static inline uint8_t ib_path_route_bytes(const struct ib_path *path)
+{
+	if (!ib_path_is_local(path))
+		return 0;
+	return path->local.has_grh ? IB_ROUTE_BYTES_MAX : IBA_LRH_BYTES;
+}
+
+/* The opcode of a packet to send. */
+static inline uint8_t ib_out_opcode(const struct ib_out *out)
+{
+	return out->spans.spans[0].bytes[out->route_bytes];
+}
+
+struct weft_path;
+
+/* The local route of a program's path, if it has one. */
+struct ib_local ib_local_of(const struct weft_path *path);
 
 static inline uint8_t ib_path_hop_limit(const struct ib_path *path)
 {
@@ -141,7 +193,7 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
 struct ib_more {
 	struct ib_out *outs;
 	uint32_t most;
-	size_t each; /* the length */
+	size_t each; /* the length, with the headers of a route */
 };
 
 /*

@@ -7,11 +7,12 @@
 #include "ib/conn.h"
 #include "ib/ee.h"
 #include "ib/port.h"
+#include "ib/route.h"
 #include "wire/iba_icrc.h"
 
 static uint8_t *own_bytes(struct ib_out *out)
 {
-	return out->room ? out->room : out->bytes;
+	return out->room ? out->room : out->bytes + IB_ROUTE_BYTES_MAX;
 }
 
 /* ---- Payload -------------------------------------------------------------------------------- */
@@ -289,7 +290,7 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 static void add_pieces(struct ib_port *port, const struct load *load, uint8_t pad, uint32_t crc,
 		       struct ib_out *out)
 {
-	uint8_t *end = own_bytes(out) + out->spans.length;
+	uint8_t *end = out->spans.spans[0].bytes + out->spans.length;
 
 	for (uint32_t i = 0; i < load->count; i++) {
 		uint8_t *bytes = load->spans[i].bytes;
@@ -304,17 +305,20 @@ static void add_pieces(struct ib_port *port, const struct load *load, uint8_t pa
 	CHECK(span_list_add(&out->spans, end, iba_trailer_encode(crc, pad, end)));
 }
 
-/* The CRC register ahead of the headers. */
-static uint32_t icrc_begin(const struct ib_path *path, uint16_t ipv4_id, uint32_t packet_bytes)
+/* The CRC register ahead of the packet, whose headers of a route have been written. */
+static uint32_t icrc_begin(const struct ib_path *path, const struct ib_out *out,
+			   uint32_t packet_bytes)
 {
 	const struct iba_icrc_ip ip = {
 		.is_ipv6 = path->is_ipv6,
 		.from = &path->from,
 		.to = &path->to,
-		.ipv4_id = ipv4_id,
+		.ipv4_id = out->ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
 
+	if (out->route_bytes > 0)
+		return iba_frame_icrc_begin(out->spans.spans[0].bytes, path->local.has_grh);
 	return iba_icrc_begin(&ip, packet_bytes);
 }
 
@@ -325,7 +329,7 @@ static uint32_t icrc_begin(const struct ib_path *path, uint16_t ipv4_id, uint32_
 void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
 		  const struct load *load, struct ib_out *out)
 {
-	uint32_t bytes = load ? load->bytes : 0, at, crc = 0;
+	uint32_t bytes = load ? load->bytes : 0, packet_bytes, at, crc = 0;
 	uint8_t *own = own_bytes(out);
 
 	p->is_migrated = true;
@@ -336,13 +340,17 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	out->has_icrc = path->near_number == 0 || port->has_near_icrc;
 	out->is_last = false;
 	at = iba_encode(p, own);
-	if (out->has_icrc)
-		crc = icrc_begin(path, out->ipv4_id, iba_packet_bytes(p->opcode, bytes));
+	packet_bytes = iba_packet_bytes(p->opcode, bytes);
+	out->route_bytes = ib_path_route_bytes(path);
+	if (out->route_bytes > 0)
+		route_encode(path, packet_bytes, own - out->route_bytes);
 	out->spans.count = 1;
-	out->spans.spans[0].bytes = own;
+	out->spans.spans[0].bytes = own - out->route_bytes;
+	if (out->has_icrc)
+		crc = icrc_begin(path, out, packet_bytes);
 	port->counts.payload_out += bytes;
 	if (bytes > 0 && (!load->is_copied || load->is_bounced)) {
-		out->spans.spans[0].length = out->spans.length = at;
+		out->spans.spans[0].length = out->spans.length = out->route_bytes + at;
 		if (out->has_icrc)
 			crc = iba_icrc_add_packet(crc, own, at);
 		add_pieces(port, load, p->pad, crc, out);
@@ -352,7 +360,7 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	if (out->has_icrc)
 		crc = iba_icrc_add_whole(crc, own, at);
 	at += iba_trailer_encode(crc, p->pad, own + at);
-	out->spans.spans[0].length = out->spans.length = at;
+	out->spans.spans[0].length = out->spans.length = out->route_bytes + at;
 }
 
 void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,

@@ -17,6 +17,7 @@
 #include "ib/rc_retry.h"
 #include "ib/requester.h"
 #include "ib/responder.h"
+#include "ib/route.h"
 #include "wire/iba_icrc.h"
 
 enum {
@@ -179,11 +180,14 @@ enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in)
 
 	if (in->has_no_icrc)
 		return WEFT_OK;
-	begin = iba_icrc_begin(&ip, (uint32_t)in->length);
+	if (in->route_bytes > 0)
+		begin = iba_frame_icrc_begin(in->bytes - in->route_bytes, in->local.has_grh);
+	else
+		begin = iba_icrc_begin(&ip, (uint32_t)in->length);
 	difference = iba_icrc_differs(begin, in->bytes, in->length);
 	if (difference == 0)
 		return WEFT_OK;
-	if (in->is_ipv6 || in->is_ipv4_word_known)
+	if (in->route_bytes > 0 || in->is_ipv6 || in->is_ipv4_word_known)
 		return WEFT_R_IB_ICRC;
 	word = iba_icrc_ipv4_word(difference, factor_of(port, in->length)) & 0xffff;
 	word ^= in->ipv4_fragment;
@@ -236,6 +240,14 @@ static bool is_of_service(const struct ib_conn *c, uint8_t opcode)
 	return iba_service(opcode) == (c->is_xrc ? IBA_XRC : services[c->service]);
 }
 
+/* By its IP addresses, or its GIDs. */
+static bool is_between(const struct ib_path *path, const struct ib_in *in)
+{
+	return in->is_ipv6 == path->is_ipv6 &&
+	       inet_is_same_address(in->is_ipv6, in->from.address, path->to.address) &&
+	       inet_is_same_address(in->is_ipv6, in->to.address, path->from.address);
+}
+
 /* IBA 9.6.1.1 to 9.6.1.5: whom it is for, from whom, and in which partition. */
 static enum weft_reason check_address(const struct ib_conn *c, const struct iba_packet *p,
 				      const struct ib_in *in)
@@ -246,11 +258,9 @@ static enum weft_reason check_address(const struct ib_conn *c, const struct iba_
 		return WEFT_R_IB_PKEY;
 	if (c->service == WEFT_UD)
 		return WEFT_OK;
-	if (in->is_ipv6 != c->path.is_ipv6 ||
-	    !inet_is_same_address(in->is_ipv6, in->from.address, c->path.to.address) ||
-	    !inet_is_same_address(in->is_ipv6, in->to.address, c->path.from.address))
-		return WEFT_R_IB_SOURCE;
-	return WEFT_OK;
+	if (in->route_bytes > 0 || ib_path_is_local(&c->path))
+		return route_is_back(&c->path, in) ? WEFT_OK : WEFT_R_IB_SOURCE;
+	return is_between(&c->path, in) ? WEFT_OK : WEFT_R_IB_SOURCE;
 }
 
 /* Annex A17.9: it met congestion on its way, which its sender is told. */
@@ -273,7 +283,7 @@ static enum weft_reason take_notice(struct ib_conn *c, uint64_t now_ns)
 static enum weft_reason dispatch(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p,
 				 const struct ib_in *in)
 {
-	if ((in->traffic_class & IB_ECN_MASK) == IB_ECN_CE)
+	if (in->route_bytes == 0 ? (in->traffic_class & IB_ECN_MASK) == IB_ECN_CE : p->has_fecn)
 		take_mark(c, now_ns);
 	if (p->opcode == IBA_CNP)
 		return take_notice(c, now_ns);
@@ -317,8 +327,10 @@ static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct
 	if (r == WEFT_OK && is_cut_off(c, tally_of(port, c->qp)->bytes_in))
 		r = WEFT_R_FAULT_INJECTED;
 	if (r == WEFT_OK) {
-		tally_of(port, c->qp)->packets_in += 1 + in->run;
-		tally_of(port, c->qp)->bytes_in += iba_run_bytes(p->opcode, in->length, in->run);
+		struct qp_tally *tally = tally_of(port, c->qp);
+
+		tally->packets_in += 1 + in->run;
+		tally->bytes_in += iba_run_bytes(p->opcode, in->length, in->run) + in->route_bytes;
 		r = dispatch(c, now_ns, p, in);
 	}
 	if (r == WEFT_OK)
@@ -457,7 +469,7 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 		}
 		port->counts.packets_out += 1 + out->run;
 		tally_of(port, c->qp)->packets_out += 1 + out->run;
-		bytes = iba_run_bytes(out->spans.spans[0].bytes[0], out->spans.length, out->run);
+		bytes = iba_run_bytes(ib_out_opcode(out), out->spans.length, out->run);
 		tally_of(port, c->qp)->bytes_out += bytes;
 		if (out->ecn != IB_ECN_NOT)
 			pace_sent(&c->pace, now_ns, bytes);

@@ -23,6 +23,7 @@
  *	ee.c        end-to-end contexts: creation and end, turns of the queue pairs
  *	rd.c        reliable datagrams: where they differ from RC               (ee.h)
  *	raw.c       raw datagrams                                               (ib.h)
+ *	route.c     local and global routes, in a fabric
  *
  * A file's header has its name, unless another one is given. ib.h is the room's face to others.
  */

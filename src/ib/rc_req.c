@@ -617,7 +617,8 @@ uint32_t rc_req_more(struct ib_conn *c, uint64_t now_ns, const struct ib_more *m
 	most = count_more(c, now_ns, more->most);
 	i = iba_psn_distance(s->psn, q->psn_send);
 	request_packet(c, wqe, i, &p);
-	if (iba_packet_bytes(p.opcode, c->path.mtu_bytes) != more->each)
+	if (ib_path_route_bytes(&c->path) + iba_packet_bytes(p.opcode, c->path.mtu_bytes) !=
+	    more->each)
 		return 0;
 	for (n = 0; n < most; n++) {
 		load_init_in(&load, &more->outs[n], p.opcode);

@@ -31,6 +31,7 @@ static void path_of(const struct weft_path *w, uint32_t number, struct ib_path *
 
 	*path = (struct ib_path){
 		.is_ipv6 = w->from.family == 6,
+		.local = ib_local_of(w),
 		.from = end_of(&w->from),
 		.to = end_of(&w->to),
 		.mtu_bytes = w->mtu_bytes,
@@ -151,6 +152,7 @@ static void gid_of(uint8_t gid[IBA_GID_BYTES], const struct ib_in *in, const str
 		iba_gid_of_ipv4(end->address, gid);
 }
 
+/* Without a global route the bytes have no meaning (IBA 11.4.1.2). */
 static void route_of(const struct ib_in *in, uint8_t bytes[IBA_GRH_BYTES])
 {
 	struct iba_grh g = {
@@ -160,6 +162,12 @@ static void route_of(const struct ib_in *in, uint8_t bytes[IBA_GRH_BYTES])
 		.hop_limit = in->hop_limit,
 	};
 
+	if (in->route_bytes > 0) {
+		memset(bytes, 0, IBA_GRH_BYTES);
+		if (in->local.has_grh)
+			memcpy(bytes, in->bytes - IBA_GRH_BYTES, IBA_GRH_BYTES);
+		return;
+	}
 	gid_of(g.from, in, &in->from);
 	gid_of(g.to, in, &in->to);
 	iba_grh_encode(&g, bytes);
@@ -217,8 +225,11 @@ enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const st
 		.byte_count = IBA_GRH_BYTES + p->payload_bytes,
 		.has_imm = iba_form(p->opcode)->headers & IBA_HAS_IMM,
 		.imm = p->imm,
-		.has_route = true,
-		.has_ipv4_route = !in->is_ipv6,
+		.has_route = in->route_bytes == 0 || in->local.has_grh,
+		.has_ipv4_route = in->route_bytes == 0 && !in->is_ipv6,
+		.src_lid = in->local.from,
+		.service_level = in->local.level,
+		.path_bits = in->path_bits,
 	};
 	enum weft_reason r;
 

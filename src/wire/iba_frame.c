@@ -82,8 +82,7 @@ static uint16_t little_u16(const uint8_t *bytes)
 	return (uint16_t)(bytes[0] | bytes[1] << 8);
 }
 
-/* What may change on the way counts as ones (IBA 7.8.1). */
-static uint32_t icrc_begin(const uint8_t *bytes, bool has_grh)
+uint32_t iba_frame_icrc_begin(const uint8_t *bytes, bool has_grh)
 {
 	uint8_t head[IBA_LRH_BYTES + IBA_GRH_BYTES];
 	size_t length = IBA_LRH_BYTES + (has_grh ? IBA_GRH_BYTES : 0);
@@ -119,7 +118,7 @@ uint32_t iba_frame_encode(const struct iba_frame *f, uint8_t bytes[IBA_FRAME_MAX
 	iba_lrh_encode(&lrh, bytes);
 	if (f->has_grh)
 		iba_grh_encode(&f->grh, bytes + IBA_LRH_BYTES);
-	crc = iba_icrc_add_packet(icrc_begin(bytes, f->has_grh), bytes + bth, at - bth);
+	crc = iba_icrc_add_packet(iba_frame_icrc_begin(bytes, f->has_grh), bytes + bth, at - bth);
 	at += iba_trailer_encode(crc, packet.pad, bytes + at);
 	iba_vcrc_put(bytes, at + IBA_VCRC_BYTES);
 	return at + IBA_VCRC_BYTES;
@@ -137,7 +136,7 @@ static enum weft_reason packet_decode(struct iba_frame *v, const uint8_t *bytes,
 		if (reason != WEFT_OK)
 			return reason;
 	}
-	if (iba_icrc_differs(icrc_begin(bytes, v->has_grh), bytes + at, length - at) != 0)
+	if (iba_icrc_differs(iba_frame_icrc_begin(bytes, v->has_grh), bytes + at, length - at) != 0)
 		return WEFT_R_FRAME_ICRC;
 	reason = iba_decode(&v->packet, bytes + at, length - at);
 	v->has_packet = reason == WEFT_OK;

@@ -69,6 +69,12 @@ enum weft_reason iba_frame_decode(struct iba_frame *f, const uint8_t *bytes, siz
  */
 uint32_t iba_frame_encode(const struct iba_frame *f, uint8_t bytes[IBA_FRAME_MAX]);
 
+/*
+ * The CRC register of the ICRC behind the headers of a route: the local one, which `bytes` begin
+ * with, and the global one. What may change on the way counts as ones (IBA 7.8.1).
+ */
+uint32_t iba_frame_icrc_begin(const uint8_t *bytes, bool has_grh);
+
 /* Over what precedes it on the wire. */
 uint16_t iba_vcrc(const uint8_t *bytes, size_t length);
 

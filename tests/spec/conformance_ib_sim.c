@@ -7,7 +7,11 @@
  * and what the two ends agree on, anew for each connection. None of it may ever end a connection.
  *
  *	WEFT_SEEDS=FIRST:COUNT build/tests/conformance_ib_sim [part of a name...]
+ *
+ * WEFT_ROUTE=lid: the same packets as frames of a fabric, by LIDs and half of them by GIDs too.
  */
+#include <stdlib.h>
+
 #include "base/draw.h"
 #include "conformance_ib_rd.h"
 #include "conformance_sim.h"
@@ -34,6 +38,7 @@ static void draw_faults(struct prng *r, struct sim_faults *f)
 static struct ib_wire_options wire_of(struct prng *r)
 {
 	struct ib_wire_options o = {
+		.is_local = getenv("WEFT_ROUTE") != NULL,
 		.mtu_bytes = 1024,
 		.psn = { 1000, 0xfffff0 },
 		.reads = { 16, 16 },

@@ -152,11 +152,25 @@ void bed_close(struct ib_bed *b)
 
 /* ---- Packets out ---------------------------------------------------------------------------- */
 
+/* A frame of a fabric: everything in it is right, and the path's. */
+static void take_frame(struct ib_bed *b, const struct ib_out *out, uint8_t *bytes, size_t length)
+{
+	struct bed_packet *to = &b->out[(b->out_first + b->out_count - 1) % BED_OUT_MAX];
+	struct iba_frame f;
+
+	iba_vcrc_put(bytes, length + IBA_VCRC_BYTES);
+	MUST(iba_frame_decode(&f, bytes, length + IBA_VCRC_BYTES));
+	REQUIRE(f.lrh.from == out->path->local.from && f.lrh.to == out->path->local.to);
+	REQUIRE(f.lrh.level == out->path->local.level && f.has_grh == out->path->local.has_grh);
+	to->grh = f.grh;
+	to->p = f.packet;
+}
+
 /* Every packet that goes out is one that would be taken: lengths and ICRC are right. */
 static void take_out(struct ib_bed *b, const struct ib_out *out)
 {
 	struct bed_packet *to = &b->out[(b->out_first + b->out_count++) % BED_OUT_MAX];
-	uint8_t bytes[IBA_PACKET_MAX];
+	uint8_t bytes[IBA_FRAME_MAX];
 	const struct iba_icrc_ip ip = {
 		.is_ipv6 = out->path->is_ipv6,
 		.from = &out->path->from,
@@ -172,10 +186,17 @@ static void take_out(struct ib_bed *b, const struct ib_out *out)
 		length += out->spans.spans[i].length;
 	}
 	REQUIRE(length == out->spans.length);
-	REQUIRE(!out->room || (out->spans.count == 1 && out->spans.spans[0].bytes == out->room));
-	REQUIRE(iba_icrc_differs(iba_icrc_begin(&ip, (uint32_t)length), bytes, length) == 0);
-	MUST(ib_in_decode(&to->p,
-			  &(struct ib_in){ .bytes = bytes, .length = length, .run = out->run }));
+	REQUIRE(!out->room || (out->spans.count == 1 &&
+			       out->spans.spans[0].bytes == out->room - out->route_bytes));
+	if (out->route_bytes > 0) {
+		take_frame(b, out, bytes, length);
+	} else {
+		const struct ib_in in = { .bytes = bytes, .length = length, .run = out->run };
+
+		REQUIRE(iba_icrc_differs(iba_icrc_begin(&ip, (uint32_t)length), bytes, length) ==
+			0);
+		MUST(ib_in_decode(&to->p, &in));
+	}
 	to->path = *out->path;
 	to->ecn = out->ecn;
 	if (to->p.payload_bytes > 0)
@@ -188,11 +209,12 @@ static void take_more(struct ib_bed *b, size_t each)
 {
 	enum { MORE_MAX = 3 };
 	struct ib_out outs[MORE_MAX];
-	uint8_t rooms[MORE_MAX][IBA_PACKET_MAX];
+	uint8_t rooms[MORE_MAX][IB_ROUTE_BYTES_MAX + IBA_PACKET_MAX];
 	uint32_t count;
 
 	for (uint32_t i = 0; i < MORE_MAX; i++)
-		outs[i] = (struct ib_out){ .room = rooms[i], .ipv4_id = IPV4_ID };
+		outs[i] = (struct ib_out){ .room = rooms[i] + IB_ROUTE_BYTES_MAX,
+					   .ipv4_id = IPV4_ID };
 	count = ib_port_send_more(
 		b->port, b->now_ns,
 		&(struct ib_more){ .outs = outs, .most = MORE_MAX, .each = each });
@@ -204,20 +226,21 @@ static void take_more(struct ib_bed *b, size_t each)
 void bed_run(struct ib_bed *b)
 {
 	struct ib_out out = { .ipv4_id = IPV4_ID, .near_number = b->config.path.near_number };
-	uint8_t room[IBA_PACKET_MAX];
+	uint8_t room[IB_ROUTE_BYTES_MAX + IBA_PACKET_MAX];
 	bool has_moved = true;
 
 	while (has_moved) {
 		while (adapter_progress(&b->adapter, b->now_ns))
 			;
 		/* In pieces, and in one piece. */
-		out.room = b->out_count % 2 ? room : NULL;
+		out.room = b->out_count % 2 ? room + IB_ROUTE_BYTES_MAX : NULL;
 		out.run_bytes = b->run_bytes;
 		has_moved = !b->is_held && ib_port_send(b->port, b->now_ns, &out);
 		if (has_moved)
 			take_out(b, &out);
 		if (has_moved && !b->is_one_by_one &&
-		    iba_is_middle(out.spans.spans[0].bytes, out.spans.length))
+		    iba_is_middle(out.spans.spans[0].bytes + out.route_bytes,
+				  out.spans.length - out.route_bytes))
 			take_more(b, out.spans.length);
 		has_moved |= !list_is_empty(&b->adapter.ready);
 	}

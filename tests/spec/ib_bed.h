@@ -25,6 +25,7 @@ struct bed_packet {
 	struct iba_packet p;
 	struct ib_path path;
 	uint8_t ecn;
+	struct iba_grh grh; /* of a frame that has one */
 	uint8_t payload[IBA_PAYLOAD_MAX];
 };
 

@@ -57,6 +57,8 @@ static struct ib_config config_of(struct ib_net *net, const struct weft_qp *cons
 
 	k.path.from = net->nodes[i].ib.at[o->is_ipv6];
 	k.path.to = net->nodes[!i].ib.at[o->is_ipv6];
+	if (o->is_local)
+		k.path.local = ib_node_local(i, !i, o->is_ipv6);
 	k.path.flow_label = iba_flow_label(qps[i]->number, qps[!i]->number);
 	k.path.from.port = iba_udp_port(k.path.flow_label);
 	return k;

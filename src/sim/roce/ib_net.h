@@ -20,6 +20,7 @@ struct ib_net_options {
 /* What the ends of a connection agree on; [0] is that of node 0. */
 struct ib_wire_options {
 	bool is_ipv6;
+	bool is_local; /* by LIDs, and with is_ipv6 by GIDs as well */
 	uint32_t mtu_bytes;
 	uint32_t psn[2];  /* of the first that the node sends */
 	uint8_t reads[2]; /* of the peer that the node serves */

@@ -19,6 +19,16 @@ void ib_node_addresses(int index, struct inet_end at[2])
 	at[0].port = at[1].port = IBA_UDP_PORT;
 }
 
+struct ib_local ib_node_local(int from, int to, bool has_grh)
+{
+	return (struct ib_local){
+		.from = (uint16_t)(2 + 2 * from + to % 2),
+		.to = (uint16_t)(2 + 2 * to + from % 2),
+		.level = 3,
+		.has_grh = has_grh,
+	};
+}
+
 int ib_node_index(const struct ib_path *path)
 {
 	return path->to.address[path->is_ipv6 ? 15 : 3] - 1;
@@ -66,6 +76,8 @@ void ib_node_put(struct sim_datagram *pipe, const struct ib_out *out)
 	size_t at = IB_NODE_HEAD;
 
 	bytes[0] = (uint8_t)(out->path->is_ipv6 | ib_node_group_number(out->path) << 1);
+	if (out->route_bytes > 0)
+		bytes[0] = IB_NODE_IS_FRAME << 1;
 	if (out->run > 0) {
 		bytes[0] |= IB_NODE_IS_RUN << 1;
 		bytes[at++] = (uint8_t)out->run;
@@ -78,6 +90,10 @@ void ib_node_put(struct sim_datagram *pipe, const struct ib_out *out)
 		memcpy(bytes + at, out->spans.spans[i].bytes, out->spans.spans[i].length);
 		at += out->spans.spans[i].length;
 	}
+	if (out->route_bytes > 0) {
+		at += IBA_VCRC_BYTES;
+		iba_vcrc_put(bytes + IB_NODE_HEAD, at - IB_NODE_HEAD);
+	}
 	sim_datagram_send(pipe, bytes, at);
 }
 
@@ -88,11 +104,11 @@ static void send_more(struct ib_node *n, void (*carry)(struct ib_node *n, const 
 		      size_t each)
 {
 	struct ib_out outs[MORE_MAX];
-	uint8_t rooms[MORE_MAX][IBA_PACKET_MAX];
+	uint8_t rooms[MORE_MAX][IB_ROUTE_BYTES_MAX + IBA_PACKET_MAX];
 	uint32_t count;
 
 	for (uint32_t i = 0; i < MORE_MAX; i++) {
-		outs[i].room = rooms[i];
+		outs[i].room = rooms[i] + IB_ROUTE_BYTES_MAX;
 		outs[i].run_bytes = 0;
 		outs[i].ipv4_id = 0;
 		outs[i].near_number = 0;
@@ -113,7 +129,8 @@ bool ib_node_send(struct ib_node *n, void (*carry)(struct ib_node *n, const stru
 	while (ib_port_send(n->port, now_ns, &out)) {
 		carry(n, &out);
 		has_moved = true;
-		if (!n->has_runs && iba_is_middle(out.spans.spans[0].bytes, out.spans.length))
+		if (!n->has_runs && iba_is_middle(out.spans.spans[0].bytes + out.route_bytes,
+						  out.spans.length - out.route_bytes))
 			send_more(n, carry, out.spans.length);
 	}
 	ib_port_sent(n->port, now_ns);
@@ -128,6 +145,18 @@ static uint8_t group_of(const uint8_t *bytes, const struct ib_in *in)
 			  p.dest_qp == IBA_QPN_MULTICAST;
 
 	return is_for_all ? bytes[0] >> 1 : 0;
+}
+
+/* Its VCRC is not looked at: what flips must be found by the packet's own CRC. */
+static void take_frame(struct ib_node *n, const uint8_t *frame, size_t length)
+{
+	struct ib_in in;
+	enum weft_reason r = ib_in_of_frame(&in, frame, length);
+
+	if (r == WEFT_OK)
+		(void)ib_port_recv(n->port, n->world->now_ns, &in);
+	else
+		ib_port_drop(n->port, r);
 }
 
 /* Bits that flip ahead of the packet would make it another's: IP has a checksum of its own. */
@@ -172,7 +201,9 @@ bool ib_node_recv(struct ib_node *n, struct sim_datagram *pipe, const struct ib_
 	bool has_moved = false;
 
 	while (sim_datagram_recv(pipe, bytes, sizeof(bytes), &length)) {
-		if (length > IB_NODE_HEAD)
+		if (length > IB_NODE_HEAD && bytes[0] >> 1 == IB_NODE_IS_FRAME)
+			take_frame(n, bytes + IB_NODE_HEAD, length - IB_NODE_HEAD);
+		else if (length > IB_NODE_HEAD)
 			take(n, from, bytes, length);
 		has_moved = true;
 	}

@@ -12,9 +12,10 @@
 enum {
 	IB_NODE_HEAD = 3, /* ahead of a packet: which IP, which group, and the port it came from */
 	IB_NODE_RUN = 2,  /* behind that: the count of a run, twice */
-	IB_NODE_BYTES_MAX = IBA_PACKET_MAX + IB_NODE_HEAD + IB_NODE_RUN,
-	IB_NODE_GROUPS_MAX = 126,
-	IB_NODE_IS_RUN = 127 /* instead of a group */
+	IB_NODE_BYTES_MAX = IBA_FRAME_MAX + IB_NODE_HEAD + IB_NODE_RUN,
+	IB_NODE_GROUPS_MAX = 125,
+	IB_NODE_IS_FRAME = 126, /* instead of a group */
+	IB_NODE_IS_RUN = 127
 };
 
 enum { EVENT_DEADLINE, EVENT_TICK, EVENT_ARRIVED, EVENT_LEFT };
@@ -39,6 +40,9 @@ void ib_node_open(struct ib_node *n, int index, struct adapter *adapter);
 
 /* Those of the node of an index; the index of the node that a path leads to. */
 void ib_node_addresses(int index, struct inet_end at[2]);
+
+/* The local route from a node to another: each has two LIDs. */
+struct ib_local ib_node_local(int from, int to, bool has_grh);
 int ib_node_index(const struct ib_path *path);
 
 /* All of a port's packets, each by the network's ways for its path. True: there were some. */
