@@ -300,6 +300,7 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 		c->path = k->path;
 		c->path.mtu_bytes = mtu_bytes;
 		c->is_peer_gone = false;
+		c->req.tries_left = 0;
 		if (list_is_linked(&c->ready_link)) { /* held, for room on the old path? */
 			list_remove(&c->ready_link);
 			conn_ready(c);

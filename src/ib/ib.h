@@ -109,7 +109,21 @@ enum weft_reason ib_in_decode(struct iba_packet *p, const struct ib_in *in);
 /* WEFT_OK, or why it was dropped. */
 enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in);
 
-/* Instead of that, for a packet that its owner drops: counts it. */
+/* A packet of ours that came back: the ends that it was sent from and to, and how it begins. */
+struct ib_returned {
+	bool is_ipv6;
+	struct inet_end from, to;
+	uint8_t bytes[IBA_BTH_BYTES];
+};
+
+/*
+ * The host that it was sent to says that no process receives it (ICMP: port unreachable). That is a
+ * hint, which anyone may forge: if the packet waits for an answer, its requester and others of RC
+ * to that host try again soon, a few times, and end only if nothing answers (retries exceeded).
+ */
+void ib_port_returned(struct ib_port *port, uint64_t now_ns, const struct ib_returned *packet);
+
+/* Instead of ib_port_recv(), for a packet that its owner drops: counts it. */
 void ib_port_drop(struct ib_port *port, enum weft_reason reason);
 
 enum {

@@ -289,6 +289,7 @@ static enum weft_reason dispatch(struct ib_conn *c, uint64_t now_ns, const struc
 		return take_notice(c, now_ns);
 	switch (c->service) {
 	case WEFT_RC:
+		rc_retry_heard(c);
 		return rc_recv(c, now_ns, p);
 	case WEFT_UC:
 		return uc_recv(c, p);
@@ -336,6 +337,37 @@ static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct
 	if (r == WEFT_OK)
 		note_established(c);
 	return r;
+}
+
+static bool is_peer_at(const struct ib_conn *c, const struct ib_returned *packet)
+{
+	return c->service == WEFT_RC && c->path.is_ipv6 == packet->is_ipv6 &&
+	       inet_is_same_address(packet->is_ipv6, c->path.to.address, packet->to.address);
+}
+
+/* RFC 5927 section 4.1: an attacker off the path does not know the PSNs that are out. */
+static bool is_awaiting(const struct ib_conn *c, const struct ib_returned *packet)
+{
+	uint32_t psn = iba_psn(packet->bytes);
+
+	return c->peer_qp == iba_dest_qp(packet->bytes, IBA_BTH_BYTES) &&
+	       inet_is_same_address(packet->is_ipv6, c->path.from.address, packet->from.address) &&
+	       iba_is_request(packet->bytes, IBA_BTH_BYTES) &&
+	       !iba_psn_is_before(psn, c->req.psn_una) && iba_psn_is_before(psn, c->req.psn_sent);
+}
+
+void ib_port_returned(struct ib_port *port, uint64_t now_ns, const struct ib_returned *packet)
+{
+	bool is_ours = false;
+
+	ib_port_sent(port, now_ns);
+	for (uint32_t i = 0; i < port->conns_max && !is_ours; i++)
+		is_ours = port->conns[i] && is_peer_at(port->conns[i], packet) &&
+			  is_awaiting(port->conns[i], packet);
+	for (uint32_t i = 0; i < port->conns_max && is_ours; i++) {
+		if (port->conns[i] && is_peer_at(port->conns[i], packet))
+			rc_retry_doubt(port->conns[i], now_ns);
+	}
 }
 
 /* Whether packets like this one may come as a run. */

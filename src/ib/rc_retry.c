@@ -32,11 +32,15 @@ enum {
 	RTTVAR_SHARE = 4,
 	RTTVAR_TIMES = 4,
 	REPAIR_SHARE = 4, /* of a round trip that the answer to a repair may be late */
+	LAST_TRIES = 8,
 	ALONES_MAX = 3
 };
 
 /* Less is nothing to a scheduler. */
 static const uint64_t probe_least_ns = 200 * 1000;
+
+/* Between last tries: the peer may be there after all, and want a processor. */
+static const uint64_t last_try_ns = 20 * 1000 * 1000;
 
 /* For a connection without a timeout: that of code 14, which most programs ask for. */
 static const uint64_t complaint_ns = UINT64_C(4096) << 14;
@@ -557,6 +561,34 @@ static void timed_out(struct ib_conn *c, uint64_t now_ns)
 		rc_retry_probe(c);
 }
 
+/* Where the round trip is not known all of them take a timeout, as one retry does. */
+static void try_again(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+	uint64_t gap_ns = c->timeout_ns / LAST_TRIES;
+
+	if (q->srtt_ns > 0)
+		gap_ns = least(gap_ns, most(last_try_ns, probe_first(c)));
+	if (--q->tries_left == 0) {
+		rc_req_fail(c, WEFT_ERR_PEER_GONE, WEFT_R_PEER_GONE);
+		return;
+	}
+	rc_retry_probe(c);
+	wait_for_answer(c, now_ns, gap_ns);
+}
+
+/* A requester that waits for ever, or was told when to go on, waits still. */
+void rc_retry_doubt(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	if (!c->qp || q->psn_una == q->psn_sent || q->tries_left > 0 || requester_is_waiting(q) ||
+	    c->timeout_ns == UINT64_MAX)
+		return;
+	q->tries_left = LAST_TRIES + 1; /* the last one has its time, too */
+	conn_deadline(c, now_ns);
+}
+
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
@@ -581,6 +613,10 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	/* The peer cannot answer what is waiting here for its page. */
 	if (q->is_absent && q->psn_una == q->absent_psn)
 		return;
+	if (q->tries_left > 0) {
+		try_again(c, now_ns);
+		return;
+	}
 	if (is_read_alone(q))
 		rc_retry_go_back(c, now_ns, q->psn_una);
 	else if (now_ns - q->progress_ns >= c->timeout_ns)

@@ -2,7 +2,7 @@
 /* Timeouts and retries of a requester: when packets are sent again, and when it gives up. */
 #pragma once
 
-#include "ib/requester.h"
+#include "ib/conn.h"
 
 /* Change the RNR state, or what was probed; only moves of the tables are legal. */
 void requester_move(struct requester *q, enum rnr to);
@@ -61,6 +61,17 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns);
 
 /* The peer is busy with an earlier answer: the silence begins anew. */
 void rc_retry_busy(struct ib_conn *c, uint64_t now_ns);
+
+/*
+ * The peer's host says that nothing receives what was sent. That may be forged, so the oldest
+ * packet goes again a few times soon, and the end comes only if none of these is answered: retries
+ * exceeded, after one timeout at most. rc_retry_heard: a packet of the peer came, so it is there.
+ */
+void rc_retry_doubt(struct ib_conn *c, uint64_t now_ns);
+static inline void rc_retry_heard(struct ib_conn *c)
+{
+	c->req.tries_left = 0;
+}
 
 /* The peer is known to be gone: its answers are not waited for. */
 void rc_retry_give_up(struct ib_conn *c, uint64_t now_ns);

@@ -74,10 +74,11 @@ struct requester {
 	/* Retries. */
 	enum rnr rnr;
 	enum probed probed;
-	bool is_missed;		       /* the peer NAKed a loss since the last progress or retry */
-	bool is_probe_due;	       /* a probe is to be sent */
-	bool is_repairing;	       /* that at psn_una is known to be lost, and goes again */
-	bool is_timed;		       /* the packet at timed_psn measures the round trip */
+	uint8_t tries_left; /* its host says it is gone: last tries; 0: nothing says so */
+	bool is_missed;	    /* the peer NAKed a loss since the last progress or retry */
+	bool is_probe_due;  /* a probe is to be sent */
+	bool is_repairing;  /* that at psn_una is known to be lost, and goes again */
+	bool is_timed;	    /* the packet at timed_psn measures the round trip */
 	uint32_t probe_psn, probe_end; /* of a Read: without probe_end */
 	uint32_t probe_high;	       /* psn_sent when the packet at probe_psn was probed first */
 	bool is_keeping; /* the peer keeps what comes early: it acknowledged more than was resent */

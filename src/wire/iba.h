@@ -223,6 +223,12 @@ static inline uint32_t iba_dest_qp(const uint8_t *bytes, size_t length)
 	return length < IBA_BTH_BYTES ? 0 : (uint32_t)bytes[5] << 16 | bytes[6] << 8 | bytes[7];
 }
 
+/* The PSN of an undecoded packet that has a BTH. */
+static inline uint32_t iba_psn(const uint8_t bytes[IBA_BTH_BYTES])
+{
+	return (uint32_t)bytes[9] << 16 | bytes[10] << 8 | bytes[11];
+}
+
 /* Whether it is a reliable datagram, long enough to contain the number of its context. */
 static inline bool iba_is_rd(const uint8_t *bytes, size_t length)
 {

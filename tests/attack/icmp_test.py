@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""icmp_test.py VICTIM: an attacker off the path forges ICMP errors about a RoCE connection's packets.
+"""icmp_test.py VICTIM: an attacker forges ICMP errors about a RoCE connection's packets; and a true one.
 
-It knows the addresses of both ends and nothing else: it tries all source ports that weft sends from.
+Off the path it knows the addresses of both ends and nothing else: it tries all source ports that weft sends from.
+On the path it quotes packets that are out.
 """
 import os
 import struct
 import sys
+import time
 
-from attack import Children, main
+from attack import Children, expect, main, until
 from wire import (ROCE_PORT, Lan, Tap, Victims, checksum, ethernet, ip_header, packed,
-                  udp_header)
+                  roce_parts, udp_header)
 
 VICTIM = os.path.realpath(sys.argv[1])
 SOURCE_PORTS = range(0xc000, 0x10000)
@@ -27,10 +29,16 @@ def icmp(family, kind, about):
 
 def error_about(mallory, sender, receiver, ports, kind, family):
     """An ICMP error to the sender, from nowhere special, about a packet of its to the receiver."""
-    source, to = mallory.address(family), sender.address(family)
     ends = sender.address(family), receiver.address(family)
     inner = ip_header(*ends, 17, 8 + 1080) + udp_header(*ports, 1080)
-    body = icmp(family, kind, inner)
+    return error_frame(mallory, sender, mallory.address(family), kind, inner)
+
+
+def error_frame(mallory, sender, source, kind, about):
+    """The same, from that address, about the packet that begins so."""
+    family = 6 if ":" in source else 4
+    to = sender.address(family)
+    body = icmp(family, kind, about)
     pseudo = b""
     if family == 6:
         pseudo = packed(source) + packed(to) + struct.pack("!II", len(body), 58)
@@ -85,6 +93,38 @@ def test_port_unreachable_ipv4(folder):
 
 def test_port_unreachable_ipv6(folder):
     attack("port unreachable", 6)
+
+
+FORGED, QUOTED_BYTES = 500, 128
+
+
+def test_errors_that_quote_what_is_out_end_nothing(folder):
+    """In the name of the true peer, about requests that it has not answered yet."""
+    for family in (4, 6):
+        with Lan(3) as (server, client, mallory), Children() as start:
+            heard, tap = Tap(client), Tap(mallory)
+            victims = Victims(start, VICTIM, (server, client), family)
+            victims.go_on("before the attack")
+            for _ in range(FORGED):
+                frame = heard.read(lambda f: (roce_parts(f) or ("",))[0] == client.address(family))
+                tap.send(error_frame(mallory, client, server.address(family), "port unreachable",
+                                     frame[14:14 + QUOTED_BYTES]))
+            victims.go_on("after the attack")
+
+
+def test_rc_04_a_killed_peer_is_missed_at_once(folder):
+    """Its host says so. By its silence it would be missed after some seconds."""
+    for family in (4, 6):
+        with Lan(2) as (server, client), Children() as start:
+            victims = Victims(start, VICTIM, (server, client), family)
+            victims.go_on("before the end")
+            victims.server.kill()
+            began = time.monotonic()
+            until("the client ends", lambda: victims.client.poll() is not None)
+            took = time.monotonic() - began
+            why = victims.client.stderr.read()
+            expect("it has lost its peer: " + why, "transport retry counter exceeded" in why)
+            expect("at once: %.2f s" % took, took < 1)
 
 
 main(globals())

@@ -186,6 +186,10 @@ static void tell_of_failed_ees(struct roce *r)
 
 void roce_take_events(struct roce *r)
 {
+	struct ib_returned packet;
+
+	while (udp_next_returned(r->udp, &packet))
+		ib_port_returned(r->port, r->net->now_ns, &packet);
 	if (!ib_port_has_events(r->port))
 		return;
 	end_those_that_left(r);

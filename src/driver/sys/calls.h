@@ -45,6 +45,14 @@ static inline ssize_t call_sendmsg(int fd, const struct msghdr *m)
 	return syscall(SYS_sendmsg, fd, m, MSG_NOSIGNAL);
 }
 
+/* What the kernel has noted of packets that were sent. */
+static inline ssize_t call_recv_error(int fd, struct msghdr *m)
+{
+	if (CALLS_LIBRARY)
+		return recvmsg(fd, m, MSG_ERRQUEUE | MSG_DONTWAIT);
+	return syscall(SYS_recvmsg, fd, m, MSG_ERRQUEUE | MSG_DONTWAIT);
+}
+
 static inline int call_recvmmsg(int fd, struct mmsghdr *m, unsigned int count)
 {
 	if (CALLS_LIBRARY)

@@ -92,7 +92,7 @@ const struct ib_in *udp_next(struct udp *udp);
 /*
  * Looking up the owner of a slot is rate-limited: after a slot was found free, packets to it are
  * dropped without another lookup, and only a few lookups are made for management datagrams, until
- * this is called. Call it periodically.
+ * this is called; so is udp_next_returned(). Call it periodically.
  */
 void udp_retry_slots(struct udp *udp);
 
@@ -174,6 +174,13 @@ struct udp_batch {
  */
 enum weft_reason udp_send(struct udp *udp, struct udp_batch *batch);
 bool udp_is_blocked(const struct udp *udp);
+
+/*
+ * Takes a packet of ours that came back as its receiver's host has no socket for it. False: there
+ * is none. Known as soon as another packet goes by the same source port; a few at a time, however
+ * many come.
+ */
+bool udp_next_returned(struct udp *udp, struct ib_returned *packet);
 
 /*
  * Makes sure that packets can be sent from the path's source port, else chooses another port. A

@@ -192,6 +192,7 @@ static void record_add(struct udp *u, const struct ib_in *in, size_t each)
 void udp_retry_slots(struct udp *u)
 {
 	memset(u->in_vain, 0, sizeof(u->in_vain));
+	u->returned_lately = 0;
 }
 
 /*

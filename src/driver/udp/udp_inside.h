@@ -9,6 +9,7 @@
  *	udp_relay.c   the unix sockets between the adapters of a host
  *	udp_flow.c    flows: sockets connected to one source port of one peer
  *	udp_send.c    batches out
+ *	udp_returned.c   packets of ours that came back
  *	udp_group.c   services and multicast groups
  */
 #pragma once
@@ -42,7 +43,8 @@ enum {
 	UDP_LEARNED_MAX = 32,
 	UDP_CLIENTS_MAX = 1024,
 	UDP_LOCAL_PEERS_MAX = 64,
-	UDP_FACTORS = IBA_PACKET_MAX / 4 + 1
+	UDP_FACTORS = IBA_PACKET_MAX / 4 + 1,
+	UDP_RETURNED_MAX = 8
 };
 
 enum udp_kind {
@@ -228,6 +230,9 @@ struct udp {
 	uint32_t run_packets[UDP_RUNS_MAX];
 	struct iovec run_pieces[UDP_RUNS_MAX];
 	uint8_t stage[UDP_RUN_BYTES_MAX];
+	/* Packets that came back; how many have since udp_retry_slots(). */
+	struct ib_returned returned[UDP_RETURNED_MAX];
+	uint32_t returned_count, returned_lately;
 };
 
 /* ---- udp.c ---- */
@@ -327,6 +332,11 @@ void udp_flow_notice(struct udp *u, const struct ib_in *in);
 
 bool udp_has_service(const struct udp *u, uint64_t service_id);
 void udp_groups_close(struct udp *u);
+
+/* ---- udp_returned.c ---- */
+
+/* Takes what the kernel has noted of packets that were sent. False: nothing. */
+bool udp_take_errors(struct udp_sender *s);
 
 /* ---- udp_send.c ---- */
 

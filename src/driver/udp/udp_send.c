@@ -14,6 +14,7 @@ enum {
 	OPTION_UDP_SEGMENT = 103,
 	/* Other source ports to try if one is not available. */
 	PORTS_TRIED = 16,
+	ERRORS_MAX = 8,
 	PORT_BASE = 0xc000
 };
 
@@ -189,8 +190,9 @@ bool udp_is_blocked(const struct udp *u)
 struct call {
 	struct udp_sender *sender;
 	uint32_t runs, packets;
-	size_t staged;	/* bytes copied */
-	bool is_single; /* send without GSO */
+	size_t staged;	 /* bytes copied */
+	bool is_single;	 /* send without GSO */
+	uint32_t errors; /* times that the first packet failed for one that came back */
 };
 
 static bool is_same_way(const struct ib_out *a, const struct ib_out *b)
@@ -354,8 +356,12 @@ static int call_make(struct udp *u, const struct call *c)
 	return call_sendmmsg(fd, u->runs, c->runs);
 }
 
-static void count_sent(struct udp *u, struct udp_batch *b, uint32_t runs)
+/* The kernel does not say why it stopped at a later run. */
+static void sent(struct udp *u, struct udp_batch *b, struct call *c, uint32_t runs)
 {
+	if (runs < c->runs)
+		(void)udp_take_errors(c->sender);
+	c->errors = 0;
 	for (uint32_t i = 0; i < runs; i++) {
 		u->counts.bytes_out += u->run_pieces[i].iov_len;
 		u->counts.packets_out += u->run_packets[i];
@@ -384,8 +390,11 @@ static enum weft_reason failed(struct udp *u, struct udp_batch *b, struct call *
 			break;
 		c->is_single = true;
 		return WEFT_OK;
-	default:
-		break;
+	default: /* of an earlier packet, perhaps: then this one was not looked at */
+		if (c->errors == ERRORS_MAX || !udp_take_errors(c->sender))
+			break;
+		c->errors++;
+		return WEFT_OK;
 	}
 	b->refused = u->run_packets[0];
 	b->done += b->refused;
@@ -397,16 +406,15 @@ enum weft_reason udp_send(struct udp *u, struct udp_batch *b)
 	struct call c = { 0 };
 
 	b->refused = 0;
-	/*
-	 * Bound: each iteration sends or refuses packets, or is the only retry of its first packet.
-	 */
+	/* Bound: each iteration sends or refuses packets, or is one of few retries of its first. */
 	while (b->done < b->count) {
 		struct ib_out *first = &b->outs[b->done];
 		enum weft_reason r = WEFT_OK;
-		bool is_single = c.is_single;
+		const struct call before = c;
 		int runs;
 
-		c = (struct call){ .is_single = is_single,
+		c = (struct call){ .is_single = before.is_single,
+				   .errors = before.errors,
 				   .sender = sender_find(u, first->path->is_ipv6,
 							 &first->path->from) };
 		if (!c.sender)
@@ -421,7 +429,7 @@ enum weft_reason udp_send(struct udp *u, struct udp_batch *b)
 		call_fill(u, &c, first, b->count - b->done);
 		runs = call_make(u, &c);
 		if (runs > 0)
-			count_sent(u, b, (uint32_t)runs);
+			sent(u, b, &c, (uint32_t)runs);
 		else
 			r = failed(u, b, &c, errno);
 		if (r != WEFT_OK)

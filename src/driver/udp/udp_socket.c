@@ -15,7 +15,7 @@
 enum { OPTION_UDP_NO_CHECK6_RX = 102, OPTION_UDP_GRO = 104, OPTION_IPV6_MULTICAST_ALL = 29 };
 
 /* The kernel grants as much as its limits allow. */
-enum { BUFFER_BYTES = 4 * 1024 * 1024 };
+enum { BUFFER_BYTES = 4 * 1024 * 1024, ERROR_BYTES = 16 * 1024 };
 
 void udp_set(int fd, int level, int name, int value)
 {
@@ -228,7 +228,7 @@ static void take_nothing(int fd)
 	const struct sock_fprog program = { .len = 1, .filter = &nothing };
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
-	udp_set(fd, SOL_SOCKET, SO_RCVBUF, 0);
+	udp_set(fd, SOL_SOCKET, SO_RCVBUF, ERROR_BYTES);
 }
 
 /* Never connected: the kernel increments the identification of a connected socket's packets. */
@@ -242,6 +242,11 @@ int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from)
 		return fd;
 	take_nothing(fd);
 	udp_set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+	/* For udp_returned.c. The next call that sends fails if there is an ICMP error. */
+	if (is_ipv6)
+		udp_set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+	else
+		udp_set(fd, IPPROTO_IP, IP_RECVERR, 1);
 	if (bind(fd, &name.any, length) < 0)
 		return failed(fd);
 	ignore_path_mtu(fd, is_ipv6, true);
