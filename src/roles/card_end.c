@@ -226,10 +226,18 @@ static enum weft_reason end_make(struct card *c, enum rdma_wire wire, struct car
 	return WEFT_OK;
 }
 
-static const struct rdma_terms terms = { .reads_in = 1, .reads_out = 1, .timeout_ns = 5000000000 };
+/* A peer that is stopped and goes on is missed by its silence alone, after `alive`. */
+static struct rdma_terms terms_of(const struct card *c)
+{
+	return (struct rdma_terms){ .reads_in = 1,
+				    .reads_out = 1,
+				    .timeout_ns = 5000000000,
+				    .patience_ns = c->file->config->alive_ns };
+}
 
 void card_end_dial(struct card *c)
 {
+	const struct rdma_terms terms = terms_of(c);
 	struct card_end *e = NULL;
 	enum weft_reason r = end_make(c, c->file->config->wire, &e);
 
@@ -265,6 +273,7 @@ static void make_room(struct card *c)
 
 void card_end_accept(struct card *c, struct rdma_request *request)
 {
+	const struct rdma_terms terms = terms_of(c);
 	struct card_end *e = NULL;
 	enum weft_reason r;
 

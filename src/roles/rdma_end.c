@@ -9,10 +9,12 @@
 #include "driver/sys/socket.h"
 #include "driver/sys/system_reason.h"
 #include "wire/iba.h"
+#include "wire/iba_aeth.h"
 
 enum {
 	ACK_TIMEOUT_CODE = 17, /* half a second */
-	RNR_TIMER_CODE = 12,   /* 640 us */
+	ACK_TIMEOUT_CODE_MAX = 22,
+	RNR_TIMER_CODE = 12, /* 640 us */
 	RETRIES = 7,
 	/* Of a packet besides its payload: IPv6, UDP, BTH, RETH, immediate data, padding, ICRC. */
 	OVERHEAD = 40 + 8 + 12 + 16 + 4 + 3 + 4
@@ -82,6 +84,17 @@ static bool tcp_event(struct rdma_end *end, const struct weft_event *event)
 
 /* ---- RoCE ----------------------------------------------------------------------------------- */
 
+/* IBA 9.7.6.1.3: a timeout and its retries together are at least as long. */
+static uint8_t timeout_code(const struct rdma_terms *terms)
+{
+	uint8_t code = ACK_TIMEOUT_CODE;
+
+	while (code < ACK_TIMEOUT_CODE_MAX &&
+	       iba_timeout_ns(code) * (RETRIES + 1) < terms->patience_ns)
+		code++;
+	return code;
+}
+
 static enum weft_reason make_offer(struct rdma_end *end, const struct rdma_terms *terms)
 {
 	uint32_t psn;
@@ -95,7 +108,7 @@ static enum weft_reason make_offer(struct rdma_end *end, const struct rdma_terms
 		.reads_out = terms->reads_out,
 		.retries = RETRIES,
 		.rnr_retries = RETRIES,
-		.timeout_code = ACK_TIMEOUT_CODE,
+		.timeout_code = timeout_code(terms),
 		.has_flow_control = true,
 		.is_uc = end->is_uc,
 		.private_data = terms->private_data,
@@ -116,7 +129,7 @@ static enum weft_reason roce_ready(struct rdma_end *end)
 		.rnr_timer_code = RNR_TIMER_CODE,
 		.psn_send = heard->psn,
 		.reads_out = (uint8_t)least(end->offer.reads_out, heard->reads_in),
-		.timeout_code = ACK_TIMEOUT_CODE,
+		.timeout_code = end->offer.timeout_code,
 		.retries = RETRIES,
 		.rnr_retries = heard->rnr_retries,
 	};

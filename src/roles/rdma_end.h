@@ -33,7 +33,9 @@ struct rdma_terms {
 	const void *private_data;
 	uint32_t private_bytes;	     /* at most RDMA_PRIVATE_MAX */
 	uint8_t reads_in, reads_out; /* Reads of the peer, and of ours, at a time */
-	uint64_t timeout_ns;	     /* 0: the default of the wire */
+	uint64_t timeout_ns;	     /* to connect; 0: the default of the wire */
+	/* RoCE: a peer that is there, but does not run, is not given up before. 0: some seconds. */
+	uint64_t patience_ns;
 };
 
 /* What the other end brought. */

@@ -13,7 +13,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
-from card import SERVER, Card, End, wait_until  # noqa: E402
+from card import HOST, SERVER, Card, End, ended, wait_until  # noqa: E402
 from script import PATIENCE_S, expect, expect_equal, main  # noqa: E402
 
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -261,31 +261,59 @@ def carrier(card):
     return "NO-CARRIER" not in card.host_spaces[0].must("ip", "link", "show", "card0")
 
 
-def killed(folder, wire, lines):
-    with Card(folder, wire=wire, lines=lines).start() as card:
+AT_ONCE_S = 2  # it takes a tenth of that; the process that looks has to be run, too
+
+
+class Pings:
+    """From a namespace, until told: what is sent to an end that has gone comes back."""
+
+    def __init__(self, space, to):
+        self.process = space.start("ping", "-q", "-i", "0.05", to, **QUIET)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        ended(self.process)
+
+
+def killed(folder, wire):
+    """By their silence, they would be missed after 20 s at the earliest."""
+    with Card(folder, wire=wire, lines="alive 60s").start() as card:
         card.ping(SERVER)
-        card.unit.kill()
-        took = seconds_until("the carrier goes", lambda: not carrier(card))
-        expect("before long: %.1f s" % took, took < 30)
+        with Pings(card.host_spaces[0], SERVER):
+            card.unit.kill()
+            took = seconds_until("the carrier goes", lambda: not carrier(card))
+        expect("at once: %.1f s" % took, took < AT_ONCE_S)
         card.hosts[0].await_line("u is no longer connected")
         card.unit.start()
         wait_until("the carrier comes", lambda: carrier(card))
         card.ping(SERVER)
-        card.hosts[0].kill()
-        took = seconds_until("the unit says so", lambda: "h0 is no longer connected" in card.unit.said())
-        expect("before long, too: %.1f s" % took, took < 30)
+        with Pings(card.server, HOST):
+            card.hosts[0].kill()
+            took = seconds_until("the unit says so", lambda: "h0 is no longer connected" in card.unit.said())
+        expect("at once, too: %.1f s" % took, took < AT_ONCE_S)
         card.hosts[0].start()
         card.hosts[0].await_line(" is connected")
         card.address()
         card.ping(SERVER)
 
 
-def test_push_24_kill_9_of_either_side_is_known_by_its_silence_over_roce(folder):
-    killed(folder, "roce", "alive 6s")
+def test_push_24_kill_9_of_either_side_is_known_at_once_over_roce(folder):
+    killed(folder, "roce")
 
 
 def test_push_24_kill_9_of_either_side_is_known_at_once_over_iwarp(folder):
-    killed(folder, "iwarp", "alive 60s")
+    killed(folder, "iwarp")
+
+
+def test_push_24_kill_9_on_an_idle_link_is_known_when_it_is_asked(folder):
+    """Nothing is sent that could come back, until the other end asks whether the killed one is there."""
+    with Card(folder, lines="alive 3s").start() as card:
+        card.ping(SERVER)
+        card.unit.kill()
+        took = seconds_until("the carrier goes", lambda: not carrier(card))
+        expect("after a third of that: %.1f s" % took, took < 2.5)
 
 
 main(globals())

@@ -134,13 +134,13 @@ class Ssh:
         return got[0].strip() if got else None
 
 
-def session_survives(folder, wire):
+def session_survives(folder, wire, stop_s):
     with Card(folder, wire=wire, lines="alive 60s").start() as card, Ssh(folder, card) as ssh:
         ssh.write("before")
         expect_equal("the session answers", ssh.read(), "before")
         os.kill(card.unit.process.pid, signal.SIGSTOP)
         ssh.write("meanwhile")
-        done = card.host_spaces[0].run("ping", "-c", "2", "-i", "0.2", "-w", "1", SERVER)
+        done = card.host_spaces[0].run("ping", "-c", "20", "-i", "0.2", "-w", str(stop_s), SERVER)
         expect("nothing passes: " + done.stdout, " 0 received" in done.stdout)
         os.kill(card.unit.process.pid, signal.SIGCONT)
         expect_equal("after the stop", ssh.read(), "meanwhile")
@@ -150,11 +150,12 @@ def session_survives(folder, wire):
 
 
 def test_push_03_ssh_survives_a_stop_of_the_unit_over_roce(folder):
-    session_survives(folder, "roce")
+    """Longer than the retries of most connections take; here it is `alive` that says how long."""
+    session_survives(folder, "roce", 6)
 
 
 def test_push_03_ssh_survives_a_stop_of_the_unit_over_iwarp(folder):
-    session_survives(folder, "iwarp")
+    session_survives(folder, "iwarp", 1)
 
 
 # ---- Frames --------------------------------------------------------------------------------------
