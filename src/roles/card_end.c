@@ -718,8 +718,12 @@ uint64_t card_end_expire(struct card_end *e)
 				 e->state == CARD_UP ? WEFT_R_PUSH_SILENT : WEFT_R_CONNECT_TIMEOUT);
 		return now_ns;
 	}
-	if (e->link && push_due(e->link) <= now_ns)
+	if (e->link && push_due(e->link) <= now_ns) {
 		push_expire(e->link, now_ns);
+		(void)card_end_work(e); /* what it asks goes before this thread sleeps */
+	}
+	if (e->state == CARD_DYING)
+		return now_ns;
 	if (e->link && push_due(e->link) < due_ns)
 		due_ns = push_due(e->link);
 	return due_ns;

@@ -299,6 +299,30 @@ def killed(folder, wire):
         card.ping(SERVER)
 
 
+def packets_of(space, interface):
+    return int(space.must("cat", "/sys/class/net/%s/statistics/tx_packets" % interface))
+
+
+def stays_up(folder, wire):
+    """With no frame at all, and nothing else that would wake an end: who asks for the state does."""
+    with SocketCard(folder, wire=wire, lines="alive 1s") as card:
+        for space in card.spaces:
+            space.must("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6")
+        before = packets_of(card.host_spaces[0], "wh0")
+        wait_until("the ends ask each other", lambda: packets_of(card.host_spaces[0], "wh0") - before >= 20)
+        for end in card.ends:
+            expect("it is still there: " + end.said(), "no longer connected" not in end.said())
+            expect("for long: %r" % end.link(), end.link()["age_ms"] > 2000)
+
+
+def test_push_03_an_idle_link_stays_up_over_roce(folder):
+    stays_up(folder, "roce")
+
+
+def test_push_03_an_idle_link_stays_up_over_iwarp(folder):
+    stays_up(folder, "iwarp")
+
+
 def test_push_24_kill_9_of_either_side_is_known_at_once_over_roce(folder):
     killed(folder, "roce")
 
