@@ -220,8 +220,8 @@ static void filter_of(const struct lan_filters *from, struct push_filter *to)
 	_Static_assert(sizeof(from->multicast) == sizeof(to->groups) &&
 			       sizeof(from->vlans) == sizeof(to->vlans),
 		       "one limit");
-	*to = (struct push_filter){ .vlan_count = (uint16_t)from->vlan_count,
-				    .group_count = (uint16_t)from->multicast_count };
+	*to = (struct push_filter){ .vlan_count = from->vlan_count,
+				    .group_count = from->multicast_count };
 	to->flags |= from->is_promiscuous ? PUSH_FILTER_PROMISCUOUS : 0;
 	to->flags |= from->is_all_multicast ? PUSH_FILTER_ALL_GROUPS : 0;
 	to->flags |= from->vlan_count == 0 ? PUSH_FILTER_ALL_VLANS : 0;

@@ -322,7 +322,8 @@ TEST(test_api_reserved_space_of_what_the_library_fills_is_zeroed)
 	memset(&completion, 0xff, sizeof(completion));
 	EXPECT_EQ(weft_cq_poll(p.cq, &completion, 1, &count), WEFT_OK);
 	EXPECT(count == 1 && completion.id == 7);
-	EXPECT(completion.src_lid == 0 && completion.service_level == 0 && completion.path_bits == 0);
+	EXPECT(completion.src_lid == 0 && completion.service_level == 0 &&
+	       completion.path_bits == 0);
 	EXPECT_EQ(weft_qp_traffic(p.qps[0], &traffic), WEFT_R_QP_UNCONNECTED);
 	pair_close(&p);
 }

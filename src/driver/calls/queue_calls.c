@@ -297,9 +297,8 @@ enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 /* Sends posted requests, unless they may wait for more or the adapter's thread sends them. */
 static void leave_posting(struct weft_adapter *a, const struct weft_qp *qp)
 {
-	if (adapter_is_served(a))
-		adapter_leave(a);
-	else if (qp->stream && a->net && progress_may_wait(a->net, send_queue_last_bytes(&qp->sq)))
+	if (adapter_is_served(a) ||
+	    (qp->stream && a->net && progress_may_wait(a->net, send_queue_last_bytes(&qp->sq))))
 		adapter_leave(a);
 	else
 		adapter_leave_working(a);

@@ -60,9 +60,9 @@ uint32_t lan_news(struct lan_port *port);
 struct lan_filters {
 	bool is_promiscuous;
 	bool is_all_multicast; /* or the list was too long */
-	uint32_t multicast_count;
+	uint16_t multicast_count;
 	uint8_t multicast[64][LAN_MAC_BYTES];
-	uint32_t vlan_count; /* 0: frames of every VLAN */
+	uint16_t vlan_count; /* 0: frames of every VLAN */
 	uint16_t vlans[64];
 };
 

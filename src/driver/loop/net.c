@@ -143,10 +143,10 @@ static void carrier_add(struct net *net, struct carrier *c, const struct carrier
 enum weft_reason carrier_get(struct weft_adapter *a, const struct carrier_calls *calls,
 			     struct carrier **c)
 {
-	struct net *net;
+	struct net *net = NULL;
 	enum weft_reason r = net_get(a, &net);
 
-	if (r != WEFT_OK)
+	if (!net)
 		return r;
 	*c = carrier_find(net, calls);
 	if (*c)

@@ -224,7 +224,7 @@ static int rings_accept(struct link_near *n, struct near_message *m)
 /* The initiator's end of what the responder took. A missing descriptor, -1, is no ring. */
 static int rings_take(struct link_near *n)
 {
-	struct near_message m;
+	struct near_message m = { .descriptors = { -1, -1 } };
 	int error = rings_accept(n, &m);
 
 	if (error < 0)

@@ -419,7 +419,7 @@ enum weft_reason udp_send(struct udp *u, struct udp_batch *b)
 							 &first->path->from) };
 		if (!c.sender)
 			r = sender_open(u, first->path, ib_out_traffic_class(first), &c.sender);
-		if (r != WEFT_OK) {
+		if (!c.sender) {
 			b->refused = 1;
 			b->done++;
 			return r;
