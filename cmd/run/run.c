@@ -13,6 +13,7 @@
 #include "cmd/run/dropin.h"
 #include "cmd/run/program.h"
 #include "driver/observe/observe.h"
+#include "driver/sys/fabric_client.h"
 
 static const char usage[] =
 	"usage: weft run [OPTIONS] PROGRAM [ARGUMENTS...]\n"
@@ -21,6 +22,8 @@ static const char usage[] =
 	"the system's. Nothing stays in between: the program replaces weft, and its exit status and\n"
 	"signals are its own.\n"
 	"\n"
+	"  --node NODE     it runs at this node of the fabric that weft fabric run is (WEFT_NODE); which\n"
+	"                  fabric, if there are several: WEFT_FABRIC\n"
 	"  --devices LIST  it sees only these, of those that weft devices shows (WEFT_DEVICES)\n"
 	"  --pcap FILE     capture all that it says and hears, for Wireshark (WEFT_PCAP)\n"
 	"  --trace FILE    write what happens, for weft trace (WEFT_TRACE)\n"
@@ -52,6 +55,7 @@ static const struct {
 	{ { "faults", required_argument, NULL, 'f' }, "WEFT_FAULTS" },
 	{ { "log", required_argument, NULL, 'l' }, "WEFT_LOG" },
 	{ { "near", required_argument, NULL, 'n' }, "WEFT_NEAR" },
+	{ { "node", required_argument, NULL, 'N' }, "WEFT_NODE" },
 	{ { "pcap", required_argument, NULL, 'p' }, "WEFT_PCAP" },
 	{ { "policy", required_argument, NULL, 'o' }, "WEFT_POLICY" },
 	{ { "serve", no_argument, NULL, 's' }, "WEFT_SERVE" },
@@ -172,6 +176,21 @@ static int take_libraries(void)
 	return 0;
 }
 
+/* A program would only find that it has no adapter. */
+static bool is_at_node(void)
+{
+	struct fabric_msg_port port;
+	enum weft_reason reason;
+
+	if (!fabric_client_node())
+		return true;
+	reason = fabric_client_port(1, &port);
+	if (reason != WEFT_OK)
+		fprintf(stderr, "weft run: --node %s: %s (%s)\n", fabric_client_node(),
+			weft_reason_text(reason), weft_reason_name(reason));
+	return reason == WEFT_OK;
+}
+
 static int cmd_run(int argc, char **argv)
 {
 	int status = take_options(argc, argv);
@@ -181,6 +200,8 @@ static int cmd_run(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	if (!is_at_node())
+		return STATUS_OWN;
 	argv += optind;
 	fault = program_open(&program, argv[0]);
 	program_fault_text(&program, fault, text, sizeof(text));

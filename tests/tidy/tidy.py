@@ -57,7 +57,7 @@ ARROWS = {
     "driver/calls": CORE_ROOMS + CARRIERS + ["driver/stat"],
     "driver/file": CORE_ROOMS + ["driver/sys"],
     "driver/lan": BELOW_MEM + ["lan", "driver/sys"],
-    "roles": ["base", "wire", "store", "scsi", "rio", "iscsi", "lan", "push", "driver/file", "driver/lan",
+    "roles": ["base", "wire", "fabric", "mad", "store", "scsi", "rio", "iscsi", "lan", "push", "driver/file", "driver/lan",
               "driver/sys"],  # and <weft/...>
     "sim/world": CORE_ROOMS,
     "sim/loopback": CORE_ROOMS + ["sim/world"],
@@ -69,20 +69,20 @@ ARROWS = {
     "sim/fabric": CORE_ROOMS + ["sim/world"],
     "sim": CORE_ROOMS + WORLDS,
     "compat": ["base"],
-    "compat/ibverbs": ["base", "compat", "driver/sys", "driver/observe"],  # and <weft/...>
+    "compat/ibverbs": ["base", "wire", "compat", "driver/sys", "driver/observe"],  # and <weft/...>
     "compat/rdmacm": ["base", "wire", "compat", "compat/ibverbs", "driver/sys"],
     "compat/sysfs": ["base", "compat/ibverbs"],
-    "compat/umad": ["base", "compat/ibverbs"],
+    "compat/umad": ["base", "wire", "compat/ibverbs", "driver/sys"],
     "compat/nbdkit": ["base", "roles", "driver/sys"],
     "cmd": ["base"],  # what its folders share; each of them knows this, and other folders only as said here
     "cmd/card": ["base", "wire", "rio", "lan", "driver/lan", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/demo": ["base", "rio", "roles", "cmd", "cmd/roles"],
     "cmd/dump": ["base", "wire", "cmd"],
-    "cmd/fabric": ["base", "wire", "fabric", "cmd"],
+    "cmd/fabric": ["base", "wire", "fabric", "driver/sys", "roles", "cmd"],
     "cmd/iscsi": ["base", "store", "scsi", "iscsi", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/perf": ["cmd"],  # and <weft/...>
     "cmd/roles": ["base", "rio", "roles", "driver/sys", "cmd"],
-    "cmd/run": ["base", "driver/observe", "cmd"],
+    "cmd/run": ["base", "wire", "driver/observe", "driver/sys", "cmd"],
     "cmd/sim": CORE_ROOMS + WORLDS + ["sim", "cmd", "cmd/trace"],
     "cmd/stat": ["cmd"],
     "cmd/trace": CORE_ROOMS + ["driver/tcp", "cmd"],

@@ -50,6 +50,12 @@ struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number);
 int weftv_errno(enum weft_reason reason);
 
 /*
+ * A descriptor for what a path below /dev/infiniband names, of the node of a fabric that this
+ * program runs on; or -errno: -ENOENT: nothing of ours.
+ */
+int weftv_device_open(const char *path);
+
+/*
  * The content of a path under /sys/class/infiniband or /dev/infiniband, as a kernel device would
  * have it: the text of a file, the target of a link, or the names in a directory, one a line; the
  * mode tells which. Returns the length, or -errno: -ENOENT: not a path of our devices.

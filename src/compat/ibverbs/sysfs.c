@@ -17,6 +17,7 @@
 #include "compat/ibverbs/device.h"
 #include "compat/ibverbs/gid.h"
 #include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/sysfs_fabric.h"
 
 static const char root[] = "/sys/class/infiniband";
 
@@ -381,8 +382,10 @@ int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode)
 	const char *name = below_root(path);
 	struct file f = { .text = text, .size = size };
 	size_t length;
-	int n;
+	int n = sysfs_fabric(path, text, size, mode);
 
+	if (n != -ENOENT)
+		return n;
 	*mode = is_device_file(path) ? S_IFCHR | 0666 : S_IFDIR | 0555;
 	if (!name)
 		return S_ISCHR(*mode) ? 0 : -ENOENT;

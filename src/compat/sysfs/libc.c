@@ -26,6 +26,10 @@ static void find_all(void)
 	find_one(&libc.lxstat, "__lxstat");
 	find_one(&libc.statx, "statx");
 	find_one(&libc.access, "access");
+	find_one(&libc.faccessat, "faccessat");
+	find_one(&libc.eaccess, "eaccess");
+	find_one(&libc.chdir, "chdir");
+	find_one(&libc.fchdir, "fchdir");
 	find_one(&libc.readlink, "readlink");
 	find_one(&libc.readlink_chk, "__readlink_chk");
 	find_one(&libc.realpath, "realpath");

@@ -20,6 +20,10 @@ struct libc {
 	int (*lxstat)(int version, const char *path, struct stat *to);
 	int (*statx)(int at, const char *path, int flags, unsigned int mask, struct statx *to);
 	int (*access)(const char *path, int how);
+	int (*faccessat)(int at, const char *path, int how, int flags);
+	int (*eaccess)(const char *path, int how);
+	int (*chdir)(const char *path);
+	int (*fchdir)(int fd);
 	ssize_t (*readlink)(const char *path, char *to, size_t size);
 	ssize_t (*readlink_chk)(const char *path, char *to, size_t size, size_t room);
 	char *(*realpath)(const char *path, char *to);

@@ -6,11 +6,16 @@
  * that takes it is here.
  */
 #include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "compat/sysfs/libc.h"
 #include "compat/sysfs/redirect.h"
@@ -78,13 +83,17 @@ static struct dirent *listing_next(struct listing *l)
 	return &l->entry;
 }
 
-/* The folder of all devices, or one of a device. */
+/* The folder of all devices, or one of a device; the same of those of management. */
 static bool is_of_devices(const char *path)
 {
-	static const char root[] = "/sys/class/infiniband";
-	size_t length = sizeof(root) - 1;
+	static const char root[] = "/sys/class/infiniband", mad[] = "_mad";
+	const char *rest = path + sizeof(root) - 1;
 
-	return strncmp(path, root, length) == 0 && (path[length] == '/' || path[length] == '\0');
+	if (strncmp(path, root, sizeof(root) - 1) != 0)
+		return false;
+	if (strncmp(rest, mad, sizeof(mad) - 1) == 0)
+		rest += sizeof(mad) - 1;
+	return *rest == '/' || *rest == '\0';
 }
 
 /* NULL: errno says why, 0 that it is the system's. */
@@ -110,13 +119,65 @@ static struct listing *listing_open(const char *path)
 	return NULL;
 }
 
+/* ---- The working folder ---------------------------------------------------------------------- */
+
+/*
+ * One of ours is where the program believes to be: shells go there, and list what is in it. Only
+ * its list is there; other relative paths are of the folder where the program is indeed.
+ */
+static pthread_mutex_t here_lock = PTHREAD_MUTEX_INITIALIZER;
+static char here[PATH_MAX]; /* empty: it is the system's */
+
+static void here_set(const char *path)
+{
+	pthread_mutex_lock(&here_lock);
+	(void)snprintf(here, sizeof(here), "%s", path);
+	pthread_mutex_unlock(&here_lock);
+}
+
+static bool here_get(char path[PATH_MAX])
+{
+	pthread_mutex_lock(&here_lock);
+	memcpy(path, here, sizeof(here));
+	pthread_mutex_unlock(&here_lock);
+	return *path != '\0';
+}
+
+int chdir(const char *path)
+{
+	char text[SYSFS_TEXT];
+	unsigned int mode;
+	int r;
+
+	if (is_of_devices(path) && sysfs_look(path, text, &mode) >= 0 && S_ISDIR(mode)) {
+		here_set(path);
+		return 0;
+	}
+	r = libc_calls()->chdir(path);
+	if (r == 0)
+		here_set("");
+	return r;
+}
+
+int fchdir(int fd)
+{
+	int r = libc_calls()->fchdir(fd);
+
+	if (r == 0)
+		here_set("");
+	return r;
+}
+
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
 DIR *opendir(const char *path)
 {
+	char folder[PATH_MAX];
 	int error = errno;
 	struct listing *l;
 
+	if (strcmp(path, ".") == 0 && here_get(folder))
+		path = folder;
 	if (is_of_devices(path)) {
 		l = listing_open(path);
 		if (l || errno != 0) {

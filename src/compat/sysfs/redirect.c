@@ -47,7 +47,8 @@ int sysfs_look(const char *path, char text[SYSFS_TEXT], unsigned int *mode)
 	int error = errno, n;
 	void *symbol;
 
-	if (!is_below(path, "/sys/class/infiniband") && !is_below(path, "/dev/infiniband"))
+	if (!is_below(path, "/sys/class/infiniband") && !is_below(path, "/dev/infiniband") &&
+	    !is_below(path, "/sys/class/infiniband_mad"))
 		return NOT_OURS;
 	symbol = verbs_symbol("weftv_sysfs");
 	memcpy(&sysfs, &symbol, sizeof(sysfs));
@@ -76,6 +77,21 @@ static int descriptor_of(const char *text, int length)
 	return ends[0];
 }
 
+/* What a path in /dev names: only the devices of a fabric's node can be opened. */
+static int open_device(const char *path)
+{
+	int (*device_open)(const char *path);
+	void *symbol = verbs_symbol("weftv_device_open");
+	int fd;
+
+	memcpy(&device_open, &symbol, sizeof(device_open));
+	fd = symbol ? device_open(path) : -ENXIO;
+	if (fd >= 0)
+		return fd;
+	errno = ENXIO;
+	return -1;
+}
+
 /* NOT_OURS, or what open() returns, with errno. */
 static int open_ours(const char *path, int flags)
 {
@@ -85,10 +101,12 @@ static int open_ours(const char *path, int flags)
 
 	if (n == NOT_OURS)
 		return NOT_OURS;
+	if (n >= 0 && S_ISCHR(mode))
+		return open_device(path);
 	errno = n < 0 ? -n : EACCES;
 	if (n < 0 || (flags & O_ACCMODE) != O_RDONLY)
 		return -1;
-	errno = S_ISCHR(mode) ? ENXIO : EISDIR;
+	errno = EISDIR;
 	return S_ISREG(mode) ? descriptor_of(text, n) : -1;
 }
 
@@ -232,14 +250,41 @@ int statx(int at, const char *path, int flags, unsigned int mask, struct statx *
 	return 0;
 }
 
-int access(const char *path, int how)
+/* NOT_OURS, or what access() returns, with errno. */
+static int access_ours(const char *path, int how)
 {
 	struct stat ours;
 
 	if (stat_ours(path, &ours, true) == NOT_OURS)
-		return libc_calls()->access(path, how);
+		return NOT_OURS;
 	errno = EACCES;
 	return (how & W_OK) && !S_ISCHR(ours.st_mode) ? -1 : 0;
+}
+
+int access(const char *path, int how)
+{
+	int r = access_ours(path, how);
+
+	return r != NOT_OURS ? r : libc_calls()->access(path, how);
+}
+
+int faccessat(int at, const char *path, int how, int flags)
+{
+	int r = access_ours(path, how);
+
+	return r != NOT_OURS ? r : libc_calls()->faccessat(at, path, how, flags);
+}
+
+int eaccess(const char *path, int how)
+{
+	int r = access_ours(path, how);
+
+	return r != NOT_OURS ? r : libc_calls()->eaccess(path, how);
+}
+
+int euidaccess(const char *path, int how)
+{
+	return eaccess(path, how);
 }
 
 ssize_t readlink(const char *path, char *to, size_t size)

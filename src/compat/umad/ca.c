@@ -13,7 +13,7 @@
 
 #include "compat/ibverbs/ibverbs.h"
 
-enum { TEXT = 4096, PORT = 1, GROUPS = 8, NODE_CA = 1, ACTIVE = 4 };
+enum { TEXT = 4096, PKEYS = 128, GROUPS = 8, NODE_CA = 1, ACTIVE = 4, LINK_UP = 5 };
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -104,32 +104,95 @@ static int find(const char *name, char ca[UMAD_CA_NAME_LEN])
 	return 0;
 }
 
-static int port_read(const char *ca, umad_port_t *port)
+static unsigned int port_number_of(const char *ca, int port, const char *file)
 {
-	__be64 gid[2];
+	char name[64];
 
-	*port = (umad_port_t){
-		.portnum = PORT,
-		.base_lid = (unsigned int)number_of(ca, "ports/1/lid"),
-		.lmc = (unsigned int)number_of(ca, "ports/1/lid_mask_count"),
-		.sm_lid = (unsigned int)number_of(ca, "ports/1/sm_lid"),
-		.sm_sl = (unsigned int)number_of(ca, "ports/1/sm_sl"),
-		.state = (unsigned int)number_of(ca, "ports/1/state"),
-		.phys_state = (unsigned int)number_of(ca, "ports/1/phys_state"),
-		.rate = (unsigned int)number_of(ca, "ports/1/rate"),
-		.capmask = htobe32((uint32_t)number_of(ca, "ports/1/cap_mask")),
-		.pkeys_size = 1,
-		.pkeys = calloc(1, sizeof(*port->pkeys)),
-	};
+	snprintf(name, sizeof(name), "ports/%d/%s", port, file);
+	return (unsigned int)number_of(ca, name);
+}
+
+/* The keys up to the first that cannot be read. 0 or -ENOMEM. */
+static int pkeys_read(const char *ca, umad_port_t *port)
+{
+	port->pkeys = calloc(PKEYS, sizeof(*port->pkeys));
 	if (!port->pkeys)
 		return -ENOMEM;
+	for (; port->pkeys_size < PKEYS; port->pkeys_size++) {
+		char name[64], text[TEXT];
+
+		snprintf(name, sizeof(name), "ports/%d/pkeys/%u", port->portnum, port->pkeys_size);
+		read_text(ca, name, text);
+		if (*text == '\0')
+			break;
+		port->pkeys[port->pkeys_size] = (uint16_t)strtoul(text, NULL, 0);
+	}
+	return 0;
+}
+
+static int port_read(const char *ca, int number, umad_port_t *port)
+{
+	char name[64];
+	__be64 gid[2];
+	int r;
+
+	*port = (umad_port_t){
+		.portnum = number,
+		.base_lid = port_number_of(ca, number, "lid"),
+		.lmc = port_number_of(ca, number, "lid_mask_count"),
+		.sm_lid = port_number_of(ca, number, "sm_lid"),
+		.sm_sl = port_number_of(ca, number, "sm_sl"),
+		.state = port_number_of(ca, number, "state"),
+		.phys_state = port_number_of(ca, number, "phys_state"),
+		.rate = port_number_of(ca, number, "rate"),
+		.capmask = htobe32(port_number_of(ca, number, "cap_mask")),
+	};
+	r = pkeys_read(ca, port);
+	if (r != 0)
+		return r;
 	strcpy(port->ca_name, ca);
-	port->pkeys[0] = (uint16_t)number_of(ca, "ports/1/pkeys/0");
-	groups_of(ca, "ports/1/gids/0", gid);
+	snprintf(name, sizeof(name), "ports/%d/gids/0", number);
+	groups_of(ca, name, gid);
 	port->gid_prefix = gid[0];
 	port->port_guid = gid[1];
-	line_of(ca, "ports/1/link_layer", port->link_layer, sizeof(port->link_layer));
+	snprintf(name, sizeof(name), "ports/%d/link_layer", number);
+	line_of(ca, name, port->link_layer, sizeof(port->link_layer));
 	return 0;
+}
+
+/* The numbers of its ports that can be told: from 1 on. */
+static int port_count(const char *ca)
+{
+	int count = 0;
+
+	while (count + 1 < UMAD_CA_MAX_PORTS) {
+		char name[64], text[TEXT];
+
+		snprintf(name, sizeof(name), "ports/%d/state", count + 1);
+		read_text(ca, name, text);
+		if (*text == '\0')
+			break;
+		count++;
+	}
+	return count;
+}
+
+/* Without a number: the first that is active, else the first that has a link, else the first. */
+static int port_find(const char *ca, int wanted)
+{
+	int count = port_count(ca), up = 0;
+
+	if (wanted != 0)
+		return wanted >= 1 && wanted <= count ? wanted : -EINVAL;
+	for (int i = 1; i <= count; i++) {
+		if (port_number_of(ca, i, "state") == ACTIVE)
+			return i;
+		if (up == 0 && port_number_of(ca, i, "phys_state") == LINK_UP)
+			up = i;
+	}
+	if (count == 0)
+		return -ENODEV;
+	return up ? up : 1;
 }
 
 int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
@@ -137,9 +200,9 @@ int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
 	char ca[UMAD_CA_NAME_LEN];
 	int r = find(ca_name, ca);
 
-	if (r == 0 && portnum != PORT && portnum != 0) /* 0: the first that is active */
-		r = -EINVAL;
-	return r == 0 ? port_read(ca, port) : r;
+	if (r == 0)
+		r = port_find(ca, portnum);
+	return r > 0 ? port_read(ca, r, port) : r;
 }
 
 int umad_release_port(umad_port_t *port)
@@ -157,7 +220,7 @@ int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 
 	if (r != 0)
 		return r;
-	*ca = (umad_ca_t){ .node_type = NODE_CA, .numports = PORT };
+	*ca = (umad_ca_t){ .node_type = NODE_CA, .numports = port_count(name) };
 	strcpy(ca->ca_name, name);
 	line_of(name, "fw_ver", ca->fw_ver, sizeof(ca->fw_ver));
 	line_of(name, "hca_type", ca->ca_type, sizeof(ca->ca_type));
@@ -166,10 +229,12 @@ int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 	ca->node_guid = guid[0];
 	groups_of(name, "sys_image_guid", guid);
 	ca->system_guid = guid[0];
-	ca->ports[PORT] = calloc(1, sizeof(*ca->ports[PORT]));
-	r = ca->ports[PORT] ? port_read(name, ca->ports[PORT]) : -ENOMEM;
+	for (int i = 1; r == 0 && i <= ca->numports; i++) {
+		ca->ports[i] = calloc(1, sizeof(*ca->ports[i]));
+		r = ca->ports[i] ? port_read(name, i, ca->ports[i]) : -ENOMEM;
+	}
 	if (r != 0)
-		free(ca->ports[PORT]);
+		(void)umad_release_ca(ca);
 	return r;
 }
 
@@ -188,18 +253,24 @@ int umad_release_ca(umad_ca_t *ca)
 /* By the numbers of ports: a channel adapter has no port 0. */
 int umad_get_ca_portguids(const char *ca_name, __be64 *portguids, int max)
 {
-	umad_port_t port;
-	int r;
+	char ca[UMAD_CA_NAME_LEN];
+	int r = find(ca_name, ca), count;
 
-	if (max < PORT + 1)
-		return -ENOMEM;
-	r = umad_get_port(ca_name, PORT, &port);
 	if (r != 0)
 		return r;
+	count = port_count(ca);
+	if (max < count + 1)
+		return -ENOMEM;
 	portguids[0] = 0;
-	portguids[PORT] = port.port_guid;
-	(void)umad_release_port(&port);
-	return PORT + 1;
+	for (int i = 1; i <= count; i++) {
+		char name[64];
+		__be64 gid[2];
+
+		snprintf(name, sizeof(name), "ports/%d/gids/0", i);
+		groups_of(ca, name, gid);
+		portguids[i] = gid[1];
+	}
+	return count + 1;
 }
 
 /* ---- As a list ------------------------------------------------------------------------------- */

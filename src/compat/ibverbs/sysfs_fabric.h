@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a program that runs on a node of a fabric finds under /sys/class/infiniband and
+ * /sys/class/infiniband_mad: the adapter of that node, with its ports as they are in the fabric's
+ * process at this moment.
+ */
+#pragma once
+
+#include <stddef.h>
+
+/* The one adapter that such a program sees. */
+#define FABRIC_DEVICE "fab0"
+
+/* As weftv_sysfs(). */
+int sysfs_fabric(const char *path, char *text, size_t size, unsigned int *mode);
