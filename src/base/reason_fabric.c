@@ -64,4 +64,7 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 	ROW(WEFT_R_FABRIC_TAKEN) = { "fabric_taken", "-", EADDRINUSE,
 				     "A fabric of this name runs already on this host: give another one "
 				     "its own by --name." },
+	ROW(WEFT_R_FABRIC_SLOTS) = { "fabric_slots", "-", EUSERS,
+				     "254 adapters are at this port of the fabric already, and more "
+				     "cannot be told apart." },
 };

@@ -36,7 +36,7 @@ struct ib_ee;
 
 /* A local route, through the links of one subnet of a fabric (IBA 7.7). */
 struct ib_local {
-	uint16_t from, to; /* LIDs; to 0: it is none */
+	uint16_t from, to; /* LIDs; to 0: it is none. from: or only the path bits of ours (LMC) */
 	uint8_t level;	   /* service level */
 	bool has_grh;	   /* and a global route, by GIDs */
 };
@@ -68,6 +68,9 @@ struct ib_port_config {
 
 /* NULL: out of memory. It has room for as many connections as the adapter has queue pairs. */
 struct ib_port *ib_port_create(const struct ib_port_config *config);
+
+/* In a fabric: the port's LID, and how many of its low bits are path bits. */
+void ib_port_set_lid(struct ib_port *port, uint16_t lid, uint8_t lmc);
 
 /* No connection may be left. */
 void ib_port_destroy(struct ib_port *port);

@@ -343,7 +343,7 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	packet_bytes = iba_packet_bytes(p->opcode, bytes);
 	out->route_bytes = ib_path_route_bytes(path);
 	if (out->route_bytes > 0)
-		route_encode(path, packet_bytes, own - out->route_bytes);
+		route_encode(port, path, packet_bytes, own - out->route_bytes);
 	out->spans.count = 1;
 	out->spans.spans[0].bytes = own - out->route_bytes;
 	if (out->has_icrc)

@@ -85,6 +85,12 @@ uint64_t ib_port_dropped(const struct ib_port *port, enum weft_reason reason)
 	return port->drops[reason];
 }
 
+void ib_port_set_lid(struct ib_port *port, uint16_t lid, uint8_t lmc)
+{
+	port->path_bits = (uint16_t)((1U << lmc) - 1);
+	port->lid = lid & (uint16_t)~port->path_bits;
+}
+
 /* ---- Memory that is sent from --------------------------------------------------------------- */
 
 bool port_hold(struct ib_port *port, const struct mem_span *span)
@@ -259,7 +265,7 @@ static enum weft_reason check_address(const struct ib_conn *c, const struct iba_
 	if (c->service == WEFT_UD)
 		return WEFT_OK;
 	if (in->route_bytes > 0 || ib_path_is_local(&c->path))
-		return route_is_back(&c->path, in) ? WEFT_OK : WEFT_R_IB_SOURCE;
+		return route_is_back(c->port, &c->path, in) ? WEFT_OK : WEFT_R_IB_SOURCE;
 	return is_between(&c->path, in) ? WEFT_OK : WEFT_R_IB_SOURCE;
 }
 

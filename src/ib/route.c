@@ -5,6 +5,8 @@
 
 #include <weft/roce.h>
 
+#include "ib/port.h"
+
 struct ib_local ib_local_of(const struct weft_path *path)
 {
 	return (struct ib_local){
@@ -15,14 +17,20 @@ struct ib_local ib_local_of(const struct weft_path *path)
 	};
 }
 
+static uint16_t source_of(const struct ib_port *port, const struct ib_local *l)
+{
+	return l->from > port->path_bits ? l->from : port->lid | l->from;
+}
+
 /* The lane is each link's to choose; the fabric knows it by the service level. */
-void route_encode(const struct ib_path *path, uint32_t packet_bytes, uint8_t *bytes)
+void route_encode(const struct ib_port *port, const struct ib_path *path, uint32_t packet_bytes,
+		  uint8_t *bytes)
 {
 	const struct iba_lrh lrh = {
 		.level = path->local.level,
 		.next = path->local.has_grh ? IBA_NEXT_GRH : IBA_NEXT_BTH,
 		.to = path->local.to,
-		.from = path->local.from,
+		.from = source_of(port, &path->local),
 		.bytes = ib_path_route_bytes(path) + packet_bytes,
 	};
 	struct iba_grh grh = {
@@ -41,9 +49,9 @@ void route_encode(const struct ib_path *path, uint32_t packet_bytes, uint8_t *by
 	iba_grh_encode(&grh, bytes + IBA_LRH_BYTES);
 }
 
-bool route_is_back(const struct ib_path *path, const struct ib_in *in)
+bool route_is_back(const struct ib_port *port, const struct ib_path *path, const struct ib_in *in)
 {
-	if (in->local.from != path->local.to || in->local.to != path->local.from ||
+	if (in->local.from != path->local.to || in->local.to != source_of(port, &path->local) ||
 	    in->local.has_grh != path->local.has_grh)
 		return false;
 	return !in->local.has_grh ||

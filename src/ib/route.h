@@ -5,10 +5,11 @@
 #include "ib/ib.h"
 
 /* Writes the headers of a local route, ib_path_route_bytes() of them, for a packet of a length. */
-void route_encode(const struct ib_path *path, uint32_t packet_bytes, uint8_t *bytes);
+void route_encode(const struct ib_port *port, const struct ib_path *path, uint32_t packet_bytes,
+		  uint8_t *bytes);
 
 /* IBA 9.6.1.5: whether a packet came from where those of the path go, to where they come from. */
-bool route_is_back(const struct ib_path *path, const struct ib_in *in);
+bool route_is_back(const struct ib_port *port, const struct ib_path *path, const struct ib_in *in);
 
 /* The route of answers. */
 static inline struct ib_local route_back(const struct ib_local *in)

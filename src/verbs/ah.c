@@ -3,12 +3,23 @@
 
 #include <stdlib.h>
 
+#include "wire/iba_frame.h"
+
 enum { FLOW_LABEL_MAX = 0xfffff };
+
+/* Through a fabric with GIDs or without, through an IP network with addresses. */
+bool path_has_ends(const struct weft_path *path)
+{
+	uint8_t other = path->to_lid != 0 ? 0 : 4;
+
+	return (path->from.family == 6 || path->from.family == other) &&
+	       path->from.family == path->to.family && path->to_lid <= UINT16_MAX &&
+	       path->from_lid <= UINT16_MAX && path->service_level < IBA_LANES;
+}
 
 static bool path_is_good(const struct weft_path *path)
 {
-	return (path->from.family == 4 || path->from.family == 6) &&
-	       path->from.family == path->to.family && path->flow_label <= FLOW_LABEL_MAX;
+	return path_has_ends(path) && path->flow_label <= FLOW_LABEL_MAX;
 }
 
 enum weft_reason ah_create(struct weft_pd *pd, const struct weft_path *path, struct weft_ah **ah)

@@ -13,6 +13,9 @@ struct weft_ah {
 	bool is_on_host; /* both ends of the path are this host; its maker sets it */
 };
 
+/* Whether both ends of a path are named, in one of the forms that there are. */
+bool path_has_ends(const struct weft_path *path);
+
 enum weft_reason ah_create(struct weft_pd *pd, const struct weft_path *path, struct weft_ah **ah);
 void ah_destroy(struct weft_ah *ah);
 

@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The conformance suite over RoCE on real sockets of the loopback interface: RC, UC and RD. */
+/*
+ * The conformance suite over RoCE on real sockets of the loopback interface: RC, UC and RD.
+ * WEFT_ROUTE=lid: between two nodes of a fabric.
+ */
+#include <stdlib.h>
 #include <time.h>
 
 #include <weft/roce.h>
 
 #include "conformance.h"
 #include "driver/roce/roce.h"
+#include "fabric/fabric_bed.h"
 #include "own_network.h"
 
 /* What has not arrived while nothing else did for so long was lost. */
 static const uint64_t lost_ns = 20 * 1000 * 1000;
 
 static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+static bool is_in_fabric(void)
+{
+	return getenv("WEFT_ROUTE") != NULL;
+}
+
+static struct weft_path path_of(int from, int to)
+{
+	if (is_in_fabric())
+		return fabric_bed_path(from, to, true);
+	return (struct weft_path){ .from = loopback, .to = loopback, .mtu_bytes = 1024 };
+}
 
 /* ---- End-to-end contexts -------------------------------------------------------------------- */
 
@@ -34,8 +51,7 @@ static struct rd_ways *ways_of(const struct weft_adapter *a)
 
 static void ways_open(const struct pair *p)
 {
-	const struct weft_ee_options options = {
-		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
+	struct weft_ee_options options = {
 		.rdd = RD_DOMAIN,
 		.psn_send = RD_PSN,
 		.timeout_code = 14,
@@ -47,8 +63,10 @@ static void ways_open(const struct pair *p)
 	REQUIRE(w);
 	for (int i = 0; i < 2; i++) {
 		w->adapters[i] = p->ends[i].adapter;
-		for (int k = 0; k < 2; k++)
+		for (int k = 0; k < 2; k++) {
+			options.path = path_of(i, k);
 			MUST(weft_ee_create(w->adapters[i], &options, &w->ees[i][k]));
+		}
 	}
 	for (int i = 0; i < 2; i++) {
 		for (int k = 0; k < 2; k++)
@@ -113,7 +131,11 @@ static void sockets_open(struct pair *p)
 
 	/* If it can be had: else others of the host have packets of ours to hand on. */
 	(void)own_network_enter();
+	if (is_in_fabric())
+		fabric_bed_open();
 	for (int i = 0; i < 2; i++) {
+		if (is_in_fabric())
+			fabric_bed_enter(i);
 		MUST(weft_adapter_open(&options, &p->ends[i].adapter));
 		MUST(weft_roce_open(p->ends[i].adapter));
 	}
@@ -231,8 +253,11 @@ static struct weft_cm_id_offer offer_of(struct pair_end *e, uint32_t psn)
 /* The queue pair as the other end's news says it. */
 static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news, uint32_t psn)
 {
+	struct weft_path path = news->path;
+
+	path.mtu_bytes = 1024;
 	return (struct weft_roce_attr){
-		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
+		.path = path,
 		.peer_number = news->qp_number,
 		.psn_recv = psn,
 		.psn_send = news->psn,
@@ -288,10 +313,10 @@ static void roce_connect(struct pair *p)
 {
 	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	struct weft_cm_id_options how = {
-		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
+		.path = path_of(0, 1),
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
-	const struct weft_cm_service_options at = { .at = loopback,
+	const struct weft_cm_service_options at = { .at = how.path.to,
 						    .port_space = WEFT_PORT_SPACE_TCP };
 	struct weft_cm_id_offer offers[2] = { offer_of(a, 0xfffff0), offer_of(b, 1000) };
 	struct weft_cm_service *service;

@@ -25,7 +25,7 @@ TRANSPORTS = ["loopback", "iwarp", "ib"]
 BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "mad", "store"]
 CORE_ROOMS = BELOW_UPPER + ["near", "scsi", "rio", "iscsi", "lan", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
-CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/near", "driver/roce"]
+CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/near", "driver/fabric", "driver/roce"]
 WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio", "sim/iscsi", "sim/card", "sim/fabric"]
 DIVIDED = ["driver", "sim", "compat", "cmd"]  # rooms with rooms inside
 ARROWS = {
@@ -52,7 +52,8 @@ ARROWS = {
     "driver/tcp": CORE_ROOMS + BELOW_LOOP + ["driver/loop", "driver/near"],
     "driver/udp": CORE_ROOMS + BELOW_LOOP + ["driver/loop"],
     "driver/near": CORE_ROOMS + BELOW_LOOP + ["driver/loop"],
-    "driver/roce": CORE_ROOMS + BELOW_LOOP + ["driver/loop", "driver/udp", "driver/near"],
+    "driver/fabric": CORE_ROOMS + BELOW_LOOP + ["driver/loop", "driver/near"],
+    "driver/roce": CORE_ROOMS + BELOW_LOOP + ["driver/loop", "driver/udp", "driver/near", "driver/fabric"],
     "driver/stat": CORE_ROOMS + CARRIERS,
     "driver/calls": CORE_ROOMS + CARRIERS + ["driver/stat"],
     "driver/file": CORE_ROOMS + ["driver/sys"],

@@ -7,6 +7,7 @@
 
 #include "base/reserved.h"
 #include "driver/roce/cm_id.h"
+#include "driver/roce/roce_line.h"
 #include "driver/roce/roce_packets.h"
 #include "driver/sys/system_reason.h"
 
@@ -142,14 +143,18 @@ static enum weft_reason cm_id_begin(struct weft_adapter *a, const struct weft_cm
 				    const struct weft_cm_id_offer *offer, struct weft_cm_id **cm_id)
 {
 	struct weft_cm_id *c;
+	struct ib_path path;
 	struct ibcm_ip ip;
 	struct roce *roce;
 	enum weft_reason r = ip_of(&o->path, &ip);
 
 	if (r == WEFT_OK)
+		r = roce_path_of(&o->path, &path);
+	if (r == WEFT_OK)
 		r = roce_get(a, &roce);
 	if (r != WEFT_OK)
 		return r;
+	roce_line_learn(roce, &path);
 	c = cm_id_create(roce, o->context);
 	if (!c)
 		return WEFT_R_NO_MEMORY;
@@ -407,7 +412,7 @@ static enum weft_reason claim_port(struct weft_cm_service *s, uint16_t port)
 		if (overlap(s, CONTAINER_OF(at, struct weft_cm_service, link)))
 			return WEFT_R_ADDRESS_IN_USE;
 	}
-	return udp_claim_service(r->udp, s->service_id);
+	return roce_line_claim(r, s->service_id);
 }
 
 /* Claims the port that was asked for, or any free one. */
@@ -516,7 +521,7 @@ enum weft_reason weft_cm_service_close(struct weft_cm_service *service)
 		(void)reject(c, IBCM_REJECT_SERVICE_ID, bytes_of(NULL, 0));
 		cm_id_destroy(c);
 	}
-	udp_release_service(service->roce->udp, service->service_id);
+	roce_line_release(service->roce, service->service_id);
 	list_remove(&service->link);
 	list_remove(&service->events.link);
 	free(service);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/reserved.h"
-#include "driver/roce/roce_near.h"
+#include "driver/roce/roce_line.h"
 #include "verbs/ee.h"
 
 /* Takes the lock of the context's adapter, and sends deferred requests first. */
@@ -93,10 +93,7 @@ static enum weft_reason ee_connect(struct weft_adapter *a, struct weft_ee *ee, u
 		r = WEFT_R_QP_CONNECTED;
 	if (r != WEFT_OK)
 		return r;
-	path.from.port = udp_source_port(ee->number, peer_number);
-	path.near_number = roce_near_number(roce, &path, peer_number);
-	if (path.near_number == 0)
-		r = udp_source(roce->udp, &path);
+	r = roce_line_source(roce, &path, ee->number, peer_number);
 	if (r != WEFT_OK)
 		return r;
 	ib_ee_set_source(ib_ee_of(ee), path.from.port, path.near_number);
@@ -104,8 +101,7 @@ static enum weft_reason ee_connect(struct weft_adapter *a, struct weft_ee *ee, u
 	if (r != WEFT_OK)
 		return r;
 	re->peer_number = peer_number;
-	if (path.near_number == 0)
-		udp_flow_open(roce->udp, &path, ee->number, peer_number, &re->flow_ref);
+	roce_line_expect(roce, &path, ee->number, peer_number, &re->flow_ref);
 	return WEFT_OK;
 }
 
@@ -153,7 +149,7 @@ enum weft_reason weft_ee_destroy(struct weft_ee *ee)
 	a = enter(ee);
 	re = driver_of(ee);
 	ib_ee_destroy(ib_ee_of(ee));
-	udp_flow_close(roce_of(a->net)->udp, &re->flow_ref);
+	roce_line_forget(roce_of(a->net), &re->flow_ref);
 	event_clear(&re->events);
 	free(re);
 	adapter_leave_working(a);

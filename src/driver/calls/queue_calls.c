@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "base/reserved.h"
+#include "driver/roce/roce_line.h"
 #include "driver/roce/roce_near.h"
 #include "driver/tcp/tcp.h"
 #include "loopback/loopback.h"
@@ -60,6 +61,10 @@ enum weft_reason weft_ah_create(struct weft_pd *pd, const struct weft_path *path
 	a = adapter_of(pd->adapter);
 	adapter_enter(a);
 	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY : ah_create(pd, path, ah);
+	if (r == WEFT_OK && !roce_line_has(a, path)) {
+		ah_destroy(*ah);
+		r = WEFT_R_ADDRESS;
+	}
 	if (r == WEFT_OK)
 		(*ah)->is_on_host = roce_is_on_host(a, path);
 	adapter_leave(a);

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "base/reserved.h"
-#include "driver/roce/roce_near.h"
+#include "driver/roce/roce_line.h"
 #include "driver/roce/tun.h"
 #include "driver/sys/address.h"
+#include "verbs/ah.h"
 
 enum weft_reason weft_roce_open(struct weft_adapter *adapter)
 {
@@ -58,11 +59,11 @@ enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reaso
 
 enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to)
 {
-	if ((from->from.family != 4 && from->from.family != 6) ||
-	    from->to.family != from->from.family)
+	if (!path_has_ends(from))
 		return WEFT_R_ADDRESS;
 	*to = (struct ib_path){
 		.is_ipv6 = from->from.family == 6,
+		.local = ib_local_of(from),
 		.mtu_bytes = from->mtu_bytes,
 		.traffic_class = from->traffic_class,
 		.hop_limit = from->hop_limit,
@@ -99,11 +100,7 @@ static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 {
 	enum weft_reason r = roce_path_of(&w->path, path);
 
-	if (r != WEFT_OK)
-		return r;
-	path->from.port = udp_source_port(qp->number, w->peer_number);
-	path->near_number = roce_near_number(roce, path, w->peer_number);
-	return path->near_number != 0 ? WEFT_OK : udp_source(roce->udp, path);
+	return r == WEFT_OK ? roce_line_source(roce, path, qp->number, w->peer_number) : r;
 }
 
 /* ---- States --------------------------------------------------------------------------------- */
@@ -135,9 +132,7 @@ static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp,
 		return r;
 	}
 	if (is_connected) {
-		if (k.path.near_number == 0)
-			udp_flow_open(roce->udp, &k.path, qp->number, w->peer_number,
-				      &rc->flow_ref);
+		roce_line_expect(roce, &k.path, qp->number, w->peer_number, &rc->flow_ref);
 		observe_address(&roce->net->adapter->observed, &qp->ends.peer,
 				(struct trace_event){
 					.kind = TRACE_PEER,
@@ -160,7 +155,7 @@ enum weft_reason weft_qp_to_rtr(struct weft_qp *qp, const struct weft_roce_attr 
 		return WEFT_R_RESERVED;
 	a = net_enter_settled(qp);
 	r = roce_get(a, &port);
-	if (r == WEFT_OK && qp->number >> 16 != udp_adapter_slot(port->udp))
+	if (r == WEFT_OK && qp->number >> 16 != roce_line_slot(port))
 		r = WEFT_R_QP_SLOT;
 	if (r == WEFT_OK)
 		r = make_conn(port, qp, roce);
@@ -298,11 +293,11 @@ static enum weft_reason join(struct ib_conn *c, const struct weft_address *group
 		return WEFT_R_NO_MEMORY;
 	*m = (struct roce_member){ .group = *group, .at = *at };
 	list_init(&m->link);
-	r = udp_join(rc->roce->udp, group, at);
+	r = roce_line_join(rc->roce, group, at);
 	if (r == WEFT_OK) {
 		r = ib_join(c, &g);
 		if (r != WEFT_OK)
-			udp_leave(rc->roce->udp, group, at);
+			roce_line_leave(rc->roce, group, at);
 	}
 	if (r == WEFT_OK)
 		list_add_tail(&rc->members, &m->link);
@@ -332,7 +327,7 @@ static enum weft_reason leave(struct ib_conn *c, const struct weft_address *grou
 	if (!m)
 		return WEFT_R_BAD_ARGUMENT;
 	list_remove(&m->link);
-	udp_leave(rc->roce->udp, group, at);
+	roce_line_leave(rc->roce, group, at);
 	if (!is_in_group(rc, group))
 		ib_leave(c, &g);
 	free(m);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/least.h"
+#include "driver/roce/roce_line.h"
 #include "driver/sys/system_reason.h"
 
 /* The number of cm_ids: so many, and one for each queue pair, up to the agent's limit. */
@@ -28,7 +29,7 @@ static uint32_t cm_ids_max(const struct adapter *a)
 enum weft_reason cm_ids_open(struct roce *r)
 {
 	struct ib_cm_config config = {
-		.adapter_slot = udp_adapter_slot(r->udp),
+		.adapter_slot = roce_line_slot(r),
 		.cm_ids_max = cm_ids_max(&r->net->adapter->core),
 		.trace = r->net->adapter->core.trace,
 	};
@@ -207,6 +208,7 @@ static void tell(struct weft_cm_id *c, enum weft_cm_id_kind kind, const struct i
 	};
 	address_of(e->ip.is_ipv6, &e->ip.from, &n->path.from);
 	address_of(e->ip.is_ipv6, &e->ip.to, &n->path.to);
+	roce_line_tell(c->roce, &n->path);
 	memcpy(n->private_data, e->private_data, n->private_bytes);
 	event_raise(&c->roce->net->adapter->core.events, &c->events, WEFT_EVENT_CM, e->reason);
 }
@@ -443,6 +445,7 @@ void cm_ids_input(struct roce *r)
 			.to = mad.path.from,
 		};
 
+		roce_line_learn(r, &mad.path);
 		(void)ib_cm_recv(r->cm, r->net->now_ns, &ip, mad.bytes, sizeof(mad.bytes));
 		has_come = true;
 	}
@@ -467,16 +470,9 @@ void cm_ids_output(struct roce *r)
 			},
 		};
 
-		/*
-		 * Each attempt has another source port, so that not all reach a socket of a stopped
-		 * process.
-		 */
-		mad.path.from.port = udp_source_port(
-			(uint32_t)udp_adapter_slot(r->udp) << 16 | (out.attempt & 15), IBA_QPN_GSI);
-		mad.path.to.port = IBA_UDP_PORT;
 		memcpy(mad.bytes, out.bytes, sizeof(mad.bytes));
 		/* If there is no route now, the message counts as lost, and is repeated. */
-		if (udp_source(r->udp, &mad.path) == WEFT_OK)
+		if (roce_line_manage(r, &mad.path, out.attempt) == WEFT_OK)
 			CHECK(ib_port_mad_send(r->port, &mad));
 	}
 }

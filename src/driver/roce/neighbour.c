@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 
 #include "driver/roce/cm_id.h"
+#include "driver/roce/roce_line.h"
 #include "driver/sys/calls.h"
 
 /* A process that runs but closes our connection so often is not watched any more. */
@@ -199,8 +200,8 @@ void neighbour_join(struct weft_cm_id *c, const struct ibcm_ip *ip, uint32_t pee
 {
 	uint8_t adapter_slot = (uint8_t)(peer_id >> 24);
 
-	if (c->neighbour || adapter_slot == 0 || adapter_slot == udp_adapter_slot(c->roce->udp) ||
-	    !is_here(ip))
+	if (c->neighbour || adapter_slot == 0 || adapter_slot == roce_line_slot(c->roce) ||
+	    c->roce->fabric || !is_here(ip))
 		return;
 	c->neighbour = meet(c->roce, adapter_slot);
 	if (c->neighbour)

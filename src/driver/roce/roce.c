@@ -11,6 +11,7 @@
 #include "driver/observe/observe.h"
 #include "driver/roce/cm_id.h"
 #include "driver/roce/roce_faults.h"
+#include "driver/roce/roce_line.h"
 #include "driver/roce/roce_near.h"
 #include "driver/roce/roce_packets.h"
 #include "driver/roce/tun.h"
@@ -43,8 +44,7 @@ static void roce_free(struct roce *r)
 		ib_port_destroy(r->port);
 	if (r->near)
 		near_close(r->near);
-	if (r->udp)
-		udp_close(r->udp);
+	roce_line_close(r);
 	roce_packets_fini(r);
 	free(r->faults);
 	free(r);
@@ -91,7 +91,7 @@ static void near_start(struct roce *r)
 	const struct near_config config = {
 		.watch = watch,
 		.owner = r->net,
-		.adapter_slot = udp_adapter_slot(r->udp),
+		.adapter_slot = roce_line_slot(r),
 		.mem = near_wished() == NEAR_WISH_PACKETS ? NULL : &r->net->adapter->core.mem,
 		.takes_runs = !r->net->adapter->core.faults, /* which fall on single packets */
 		.thread_number = r->net->thread_number,
@@ -127,10 +127,10 @@ static enum weft_reason roce_open(struct net *net, struct carrier **c)
 		roce_free(r);
 		return WEFT_R_NO_MEMORY;
 	}
-	reason = udp_open(&(struct udp_config){ .watch = watch, .owner = net }, &r->udp);
+	reason = roce_line_open(r);
 	if (reason == WEFT_OK)
 		reason = cm_ids_open(r);
-	if (reason == WEFT_OK)
+	if (reason == WEFT_OK && !r->fabric) /* which has faults of its own */
 		reason = roce_faults_open(r);
 	if (reason == WEFT_OK && getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
 		reason = system_reason(errno);
@@ -138,8 +138,8 @@ static enum weft_reason roce_open(struct net *net, struct carrier **c)
 		roce_free(r);
 		return reason;
 	}
-	adapter_set_slot(&net->adapter->core, udp_adapter_slot(r->udp), chance);
-	r->near_tries = near_wished() == NEAR_WISH_OFF ? 0 : NEAR_TRIES;
+	adapter_set_slot(&net->adapter->core, roce_line_slot(r), chance);
+	r->near_tries = r->fabric || near_wished() == NEAR_WISH_OFF ? 0 : NEAR_TRIES;
 	near_start(r);
 	*c = &r->carrier;
 	return WEFT_OK;
@@ -148,17 +148,17 @@ static enum weft_reason roce_open(struct net *net, struct carrier **c)
 static void conn_end(struct ib_conn *c)
 {
 	struct roce_conn *rc = ib_owner(c);
-	struct udp *udp = rc->roce->udp;
+	struct roce *r = rc->roce;
 
 	while (!list_is_empty(&rc->members)) {
 		struct roce_member *m = CONTAINER_OF(list_pop(&rc->members), struct roce_member,
 						     link);
 
-		udp_leave(udp, &m->group, &m->at);
+		roce_line_leave(r, &m->group, &m->at);
 		free(m);
 	}
 	cm_id_conn_ended(rc);
-	udp_flow_close(udp, &rc->flow_ref);
+	roce_line_forget(r, &rc->flow_ref);
 	ib_destroy(c);
 	free(rc);
 }
@@ -188,7 +188,7 @@ void roce_take_events(struct roce *r)
 {
 	struct ib_returned packet;
 
-	while (udp_next_returned(r->udp, &packet))
+	while (r->udp && udp_next_returned(r->udp, &packet))
 		ib_port_returned(r->port, r->net->now_ns, &packet);
 	if (!ib_port_has_events(r->port))
 		return;
@@ -222,7 +222,7 @@ static uint32_t hot_turns(const struct carrier *c)
 {
 	const struct roce *r = roce_from(c);
 
-	return (uint32_t)roce_is_near(r) + udp_is_hot(r->udp);
+	return r->fabric ? 1 : (uint32_t)roce_is_near(r) + udp_is_hot(r->udp);
 }
 
 /* Shared memory has the first turn, if there is some. */
@@ -230,6 +230,10 @@ static bool hot_input(struct carrier *c, uint32_t turn)
 {
 	struct roce *r = roce_from(c);
 
+	if (r->fabric) {
+		fabric_attach_stand_by(r->fabric, progress_is_aside(r->net) && !r->net->is_led);
+		return roce_line_input(r);
+	}
 	if (turn == 0 && roce_is_near(r)) {
 		/* A thread that sleeps on the sockets in place of ours is still to be woken. */
 		near_stand_by(r->near, progress_is_aside(r->net) && !r->net->is_led);
@@ -252,6 +256,10 @@ static enum carrier_memory memory(const struct carrier *c)
 {
 	const struct roce *r = roce_from(c);
 
+	if (r->fabric && fabric_attach_is_blocked(r->fabric))
+		return CARRIER_UNKNOWN;
+	if (r->fabric)
+		return fabric_attach_has_input(r->fabric) ? CARRIER_INPUT : CARRIER_EMPTY;
 	if (udp_is_hot(r->udp) || (r->near && near_has_blocked(r->near)))
 		return CARRIER_UNKNOWN;
 	if (!roce_is_near(r))
@@ -263,12 +271,15 @@ static bool rest(struct carrier *c)
 {
 	struct roce *r = roce_from(c);
 
+	if (r->fabric)
+		return fabric_attach_rest(r->fabric);
 	return !r->near || near_rest(r->near);
 }
 
 static void hot_watch(struct carrier *c)
 {
-	udp_stand_by(roce_from(c)->udp, false);
+	if (!roce_from(c)->fabric)
+		udp_stand_by(roce_from(c)->udp, false);
 }
 
 /* From here on epoll watches every socket. */
@@ -330,6 +341,8 @@ static void retry(struct carrier *c)
 	struct roce *r = roce_from(c);
 	uint64_t now_ns = r->net->now_ns;
 
+	if (r->fabric)
+		return;
 	roce_near_look(r);
 	if (r->slots_retry_at_ns <= now_ns) {
 		r->slots_retry_at_ns = now_ns + slots_retry_ns;
@@ -361,15 +374,15 @@ static const struct near_counts *near_counts_of(const struct roce *r)
 void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 {
 	const struct ib_counts *port = ib_port_counts(r->port);
-	const struct udp_counts *udp = udp_counts(r->udp);
+	const struct roce_line_counts line = roce_line_counts(r);
 	const struct near_counts *near = near_counts_of(r);
 
 	ib_port_collect_direct(r->port);
 	*counts = (struct weft_roce_counts){
 		.messages_in = port->messages_in,
 		.messages_out = port->messages_out,
-		.bytes_in = udp->bytes_in + near->bytes_in,
-		.bytes_out = udp->bytes_out + near->bytes_out,
+		.bytes_in = line.bytes_in + near->bytes_in,
+		.bytes_out = line.bytes_out + near->bytes_out,
 		.packets_in = port->packets_in,
 		.packets_out = port->packets_out,
 		.payload_in = port->payload_in,
@@ -386,17 +399,17 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 		.marks_in = port->marked,
 		.notices_in = port->notices_in,
 		.notices_out = port->notices_out,
-		.handed_in = udp->handed_to_us,
-		.handed_out = udp->handed_on,
-		.sent_away = udp->sent_away + near->sent_away,
+		.handed_in = line.handed_in,
+		.handed_out = line.handed_out,
+		.sent_away = line.sent_away + near->sent_away,
 		.near_in = near->packets_in,
 		.near_out = near->packets_out,
 		.near_lost = near->lost,
 		.direct = port->direct,
-		.calls_in = udp->calls_in,
-		.calls_out = udp->calls_out,
-		.calls_empty = udp->calls_empty,
-		.overruns = udp_overruns(r->udp),
+		.calls_in = line.calls_in,
+		.calls_out = line.calls_out,
+		.calls_empty = line.calls_empty,
+		.overruns = line.overruns,
 		.refused = r->refused,
 		.refused_for = r->refused_for,
 		.kept_bytes = port->kept_bytes,
@@ -425,7 +438,7 @@ static void traffic(const struct carrier *c, struct weft_traffic *sum)
 {
 	const struct roce *r = roce_from(c);
 	const struct ib_counts *port = ib_port_counts(r->port);
-	const struct udp_counts *udp = udp_counts(r->udp);
+	const struct roce_line_counts line = roce_line_counts(r);
 	const struct near_counts *near = near_counts_of(r);
 	struct weft_traffic t;
 
@@ -435,14 +448,14 @@ static void traffic(const struct carrier *c, struct weft_traffic *sum)
 		.messages_out = port->messages_out,
 		.frames_in = port->packets_in,
 		.frames_out = port->packets_out,
-		.bytes_in = udp->bytes_in + near->bytes_in,
-		.bytes_out = udp->bytes_out + near->bytes_out,
+		.bytes_in = line.bytes_in + near->bytes_in,
+		.bytes_out = line.bytes_out + near->bytes_out,
 		.payload_in = port->payload_in,
 		.payload_out = port->payload_out,
 		.payload_copied = port->payload_in + port->payload_out,
-		.calls_in = udp->calls_in,
-		.calls_out = udp->calls_out,
-		.calls_empty = udp->calls_empty,
+		.calls_in = line.calls_in,
+		.calls_out = line.calls_out,
+		.calls_empty = line.calls_empty,
 	};
 
 	traffic_add(sum, &t);
@@ -485,7 +498,8 @@ static bool exit_begin(struct carrier *c)
 
 static void exit_end(struct carrier *c)
 {
-	udp_hand_on_rest(roce_from(c)->udp);
+	if (roce_from(c)->udp)
+		udp_hand_on_rest(roce_from(c)->udp);
 }
 
 static void observe(struct carrier *c)
@@ -501,7 +515,7 @@ static void abandon(struct carrier *c)
 	struct roce *r = roce_from(c);
 
 	neighbours_abandon(r);
-	udp_abandon(r->udp);
+	roce_line_abandon(r);
 	if (r->near)
 		near_abandon(r->near);
 	if (r->tun)

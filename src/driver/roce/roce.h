@@ -4,6 +4,7 @@
  *
  *	roce.c          the carrier's calls: opening and closing, deadlines, counters
  *	roce_packets.h  moves packets between the sockets and the core
+ *	roce_line.h     what carries the packets: the sockets, or a port of a fabric
  *	roce_near.h     which packets go by shared memory
  *	roce_faults.h   injects faults into packets on that way
  *	roce_calls.c    the public calls on queue pairs
@@ -11,6 +12,7 @@
  *	tun.h           raw datagrams by a TUN interface
  *	cm_id.h         the connection manager
  *	udp.h           the sockets
+ *	fabric_attach.h a port of a fabric
  *	near.h          shared memory to adapters of the same host
  *
  * The adapter's lock guards all of it.
@@ -20,6 +22,7 @@
 #include <weft/roce.h>
 
 #include "cm/ib_cm.h"
+#include "driver/fabric/fabric_attach.h"
 #include "driver/loop/net.h"
 #include "driver/near/near.h"
 #include "driver/udp/udp.h"
@@ -28,7 +31,13 @@
 /* Packets for which the sockets had no room. Copies, as their source memory may be freed. */
 struct roce_rest;
 
-enum { ROCE_ADDRESSES = 16 };
+enum { ROCE_ADDRESSES = 16, ROCE_ROUTES = 256 };
+
+/* In a fabric: the local route to a GID. */
+struct roce_route {
+	uint8_t gid[16];
+	struct ib_local local;
+};
 
 /* An address that was looked up lately: whether it is this host's, as to look takes long. */
 struct roce_address {
@@ -39,7 +48,9 @@ struct roce_address {
 struct roce {
 	struct carrier carrier;
 	struct net *net;
-	struct udp *udp;
+	struct udp *udp;	      /* NULL: in a fabric */
+	struct fabric_attach *fabric; /* NULL: by the sockets */
+	struct roce_route routes[ROCE_ROUTES];
 	struct near *near; /* NULL: all packets go by UDP */
 	struct ib_direct direct;
 	uint8_t near_tries; /* to open it, that are left */

@@ -48,7 +48,8 @@ bool roce_is_on_host(const struct weft_adapter *a, const struct weft_path *path)
 {
 	struct roce *r = a->net ? roce_of(a->net) : NULL;
 
-	if (!can_be_near(r) || !is_local(r, path->to.family == 6, path->to.ip) ||
+	if (path->to_lid != 0 || !can_be_near(r) ||
+	    !is_local(r, path->to.family == 6, path->to.ip) ||
 	    !is_local(r, path->from.family == 6, path->from.ip))
 		return false;
 	if (r && r->near)

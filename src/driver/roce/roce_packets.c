@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "driver/roce/cm_id.h"
 #include "driver/roce/roce_faults.h"
+#include "driver/roce/roce_line.h"
 #include "driver/roce/roce_near.h"
 #include "driver/roce/tun.h"
 #include "wire/iba_psn.h"
@@ -87,7 +88,7 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 		return true;
 	}
 	r->net->asked += iba_is_request(in->bytes, in->length);
-	flow_ref = in->is_near ? NULL : flow_ref_of(r, in);
+	flow_ref = in->is_near || in->route_bytes > 0 ? NULL : flow_ref_of(r, in);
 	if (flow_ref)
 		udp_flow_learn(r->udp, flow_ref, in);
 	return true;
@@ -198,6 +199,8 @@ bool roce_input(struct roce *r, bool is_hot)
 {
 	bool has_come = input_near_all(r);
 
+	if (r->fabric)
+		return roce_line_input(r);
 	for (int i = 0; i < FETCHES_MAX && udp_fetch(r->udp, is_hot && i == 0); i++)
 		has_come |= take_fetched(r).has_come;
 	return has_come;
@@ -208,6 +211,11 @@ bool roce_input_all(struct roce *r)
 	bool has_come = input_near_all(r);
 	int vain = 0;
 
+	if (r->fabric) {
+		for (int i = 0; i < FETCHES_ALL && roce_line_input(r); i++)
+			has_come = true;
+		return has_come;
+	}
 	udp_ask_all(r->udp);
 	for (int i = 0; i < FETCHES_ALL && vain < FETCHES_VAIN && udp_fetch(r->udp, false); i++) {
 		struct fetch_result c = take_fetched(r);
@@ -222,6 +230,8 @@ bool roce_input_shared(struct roce *r)
 {
 	bool has_come = false;
 
+	if (r->fabric)
+		return roce_input_all(r);
 	udp_ask_shared(r->udp);
 	for (int i = 0; i < FETCHES_ALL && udp_is_shared_asked(r->udp); i++) {
 		(void)udp_fetch(r->udp, false);
@@ -244,6 +254,9 @@ static bool has_near_room(const struct roce *r)
 
 bool roce_has_output(const struct roce *r)
 {
+	if (r->fabric)
+		return fabric_attach_has_room(r->fabric) &&
+		       (ib_port_has_output(r->port) || ib_cm_has_output(r->cm));
 	if (udp_is_blocked(r->udp))
 		return false;
 	if (is_resting(r) && r->is_near_full)
@@ -555,6 +568,11 @@ static bool send_ready(struct roce *r)
 	ib_port_set_near_icrc(r->port, roce_is_observed(r));
 	if (ib_cm_has_output(r->cm))
 		cm_ids_output(r);
+	if (r->fabric) {
+		has_moved = roce_line_output(r);
+		roce_take_events(r);
+		return has_moved;
+	}
 	if (r->tun)
 		has_moved = tun_output(r->tun);
 	if (is_resting(r) && !send_all(r, &r->rest->batch))

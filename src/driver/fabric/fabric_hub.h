@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The adapters of a fabric, in the process that runs it: connections of fabric_attach.h, their
+ * rings, and which adapter of a port a frame is for. The fabric itself is behind three calls.
+ *
+ * An adapter is not trusted: it can post frames of its own LIDs only, and none of subnet
+ * management; what it writes ends at most its own connection. One that does not read holds back the
+ * frames of its port, as an adapter without credit would; one that has died is forgotten at once.
+ *
+ *	fabric_hub_fd() is readable, or the last run was not the end: fabric_hub_run()
+ *	a frame came for the owner of a port: fabric_hub_deliver()
+ *	fabric_ready() told a port: fabric_hub_room(), and deliver what is there
+ *	fabric_hub_ready() tells a port: frames that were refused have room now
+ *	a port has changed: fabric_hub_changed()
+ */
+#pragma once
+
+#include "driver/fabric/attach_message.h"
+
+struct fabric_hub;
+
+struct fabric_hub_config {
+	uint32_t nodes;
+	/* A frame enters at a port; false: no room now. */
+	bool (*post)(void *owner, uint32_t node, uint32_t port, const uint8_t *bytes,
+		     uint32_t length);
+	/* What a port is like. False: there is no such port. */
+	bool (*tell)(void *owner, uint32_t node, uint32_t port, struct attach_state *state);
+	/* The node of a name, and the first of its ports that has a cable. */
+	bool (*find)(void *owner, const char *name, uint32_t *node, uint32_t *port);
+	void *owner;
+};
+
+/* Listens for adapters of a fabric. WEFT_R_ADDRESS_IN_USE: there is one of that name. */
+enum weft_reason fabric_hub_open(const struct fabric_hub_config *config, const char *fabric,
+				 struct fabric_hub **hub);
+void fabric_hub_close(struct fabric_hub *h);
+
+/* Readable when an adapter has said something. */
+int fabric_hub_fd(const struct fabric_hub *h);
+
+/*
+ * Reads connections and rings. True: something moved, or there may be more: call it again before
+ * waiting.
+ */
+bool fabric_hub_run(struct fabric_hub *h);
+
+enum fabric_hub_result {
+	FABRIC_HUB_TAKEN,   /* it is in the ring of its adapter, or there is none for it */
+	FABRIC_HUB_NO_ROOM, /* offer it again when fabric_hub_ready() has told the port */
+	FABRIC_HUB_OTHER    /* it is a management datagram of no adapter */
+};
+
+/* A frame that came at a port. */
+enum fabric_hub_result fabric_hub_deliver(struct fabric_hub *h, uint32_t node, uint32_t port,
+					  const uint8_t *bytes, uint32_t length);
+
+/* Wakes those that have got frames. */
+void fabric_hub_flush(struct fabric_hub *h);
+
+/* The next port whose adapters have room for what was refused. */
+bool fabric_hub_ready(struct fabric_hub *h, uint32_t *node, uint32_t *port);
+
+/* A port takes frames again that it has refused. */
+void fabric_hub_room(struct fabric_hub *h, uint32_t node, uint32_t port);
+
+/* news: enum attach_news. */
+void fabric_hub_changed(struct fabric_hub *h, uint32_t node, uint32_t port, uint32_t news);
+
+struct fabric_hub_counts {
+	uint64_t adapters;		/* now */
+	uint64_t frames_in, frames_out; /* from and to adapters */
+	uint64_t refused; /* of frames_in: spoofed, malformed, or the port is not Active */
+	uint64_t lost;	  /* no adapter had the queue pair */
+	uint64_t broken;  /* adapters whose ring or messages made no sense */
+};
+
+const struct fabric_hub_counts *fabric_hub_counts(const struct fabric_hub *h);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "driver/fabric/fabric_hub_inside.h"
+#include "driver/near/ring.h"
+#include "wire/ibcm.h"
+
+enum {
+	FRAMES_MAX = 64,    /* of an adapter at a time */
+	GSI_SLOT_SHIFT = 24 /* of a communication id */
+};
+
+/* ---- Frames to adapters --------------------------------------------------------------------- */
+
+/* False: it has no room now. */
+static bool give(struct fabric_hub *h, struct hub_adapter *a, const uint8_t *bytes, uint32_t length)
+{
+	const struct attach_head head = { .at = ATTACH_HEAD_BYTES, .length = length };
+	size_t all = ATTACH_HEAD_BYTES + (size_t)length;
+	uint8_t *room = ring_room(&a->out, all);
+
+	if (a->out.is_broken)
+		return true; /* and lost; its connection ends soon */
+	if (!room && ring_await_room(&a->out, all)) {
+		a->is_full = a->port->is_refused = true;
+		return false;
+	}
+	room = room ? room : ring_room(&a->out, all);
+	if (!room)
+		return true;
+	memcpy(room, &head, sizeof(head));
+	memcpy(room + ATTACH_HEAD_BYTES, bytes, length);
+	ring_put(&a->out, all);
+	h->counts.frames_out++;
+	if (!list_is_linked(&a->touched))
+		list_add_tail(&h->touched, &a->touched);
+	return true;
+}
+
+void fabric_hub_flush(struct fabric_hub *h)
+{
+	const struct attach_message wake = attach_message_of(ATTACH_WAKE);
+
+	while (!list_is_empty(&h->touched)) {
+		struct hub_adapter *a = CONTAINER_OF(list_pop(&h->touched), struct hub_adapter,
+						     touched);
+
+		if (ring_wakes_receiver(&a->out))
+			hub_say(a, &wake);
+	}
+}
+
+/* Where a frame's parts are. */
+struct parts {
+	struct iba_lrh lrh;
+	const uint8_t *grh; /* NULL: it has none */
+	const uint8_t *packet;
+	uint32_t packet_bytes;
+	uint32_t number; /* of the queue pair or context */
+};
+
+/* False: it is no packet of a transport. */
+static bool parts_of(struct parts *p, const uint8_t *bytes, uint32_t length)
+{
+	uint32_t route;
+
+	if (iba_lrh_decode(&p->lrh, bytes, length) != WEFT_OK ||
+	    (p->lrh.next != IBA_NEXT_BTH && p->lrh.next != IBA_NEXT_GRH))
+		return false;
+	p->grh = p->lrh.next == IBA_NEXT_GRH ? bytes + IBA_LRH_BYTES : NULL;
+	route = p->grh ? IBA_LRH_BYTES + IBA_GRH_BYTES : IBA_LRH_BYTES;
+	if (p->lrh.bytes < route + IBA_BTH_BYTES + IBA_ICRC_BYTES)
+		return false;
+	p->packet = bytes + route;
+	p->packet_bytes = p->lrh.bytes - route;
+	p->number = iba_dest_number(p->packet, p->packet_bytes);
+	return true;
+}
+
+static bool is_multicast(const struct parts *p)
+{
+	return p->lrh.to >= IBA_LID_MULTICAST_MIN && p->lrh.to != IBA_LID_PERMISSIVE;
+}
+
+/* All that have joined get it, or none if one of them has no room. */
+static enum fabric_hub_result give_group(struct fabric_hub *h, struct hub_port *p,
+					 const struct parts *parts, const uint8_t *bytes,
+					 uint32_t length)
+{
+	const uint8_t *gid = parts->grh ? parts->grh + IBA_GRH_BYTES - IBA_GID_BYTES : NULL;
+
+	for (int is_given = 0; gid && is_given < 2; is_given++) {
+		for (struct list *at = p->adapters.next; at != &p->adapters; at = at->next) {
+			struct hub_adapter *a = hub_adapter_at(at);
+			size_t all = ATTACH_HEAD_BYTES + (size_t)length;
+
+			if (!hub_is_member(a, gid))
+				continue;
+			if (is_given) {
+				(void)give(h, a, bytes, length);
+			} else if (!ring_room(&a->out, all) && ring_await_room(&a->out, all)) {
+				a->is_full = p->is_refused = true;
+				return FABRIC_HUB_NO_ROOM;
+			}
+		}
+	}
+	return FABRIC_HUB_TAKEN;
+}
+
+/* Whose a message of connection management is; NULL: no adapter's, or it is none. */
+static struct hub_adapter *manager_of(struct hub_port *p, const struct parts *parts)
+{
+	struct iba_packet packet;
+	struct ibcm_msg m;
+
+	if (iba_decode(&packet, parts->packet, parts->packet_bytes) != WEFT_OK ||
+	    ibcm_decode(&m, packet.payload, packet.payload_bytes) != WEFT_OK)
+		return NULL;
+	switch (m.kind) {
+	case IBCM_REQ:
+		return hub_service_find(p, m.req.service_id);
+	case IBCM_SIDR_REQ:
+		return hub_service_find(p, m.sidr_req.service_id);
+	case IBCM_SIDR_REP:
+		return hub_slot_find(p, m.sidr_rep.request_id >> GSI_SLOT_SHIFT);
+	default:
+		return hub_slot_find(p, m.remote_id >> GSI_SLOT_SHIFT);
+	}
+}
+
+/* A request for a service that no adapter has: one of them answers, that it has it not. */
+static bool is_management(const struct parts *p)
+{
+	struct iba_packet packet;
+	struct mad m;
+
+	return iba_decode(&packet, p->packet, p->packet_bytes) == WEFT_OK &&
+	       mad_decode(&m, packet.payload, packet.payload_bytes) == WEFT_OK &&
+	       m.mgmt_class == MAD_CM;
+}
+
+static enum fabric_hub_result deliver(struct fabric_hub *h, struct hub_port *p,
+				      const struct parts *parts, const uint8_t *bytes,
+				      uint32_t length)
+{
+	struct hub_adapter *a;
+
+	if (is_multicast(parts) && parts->number == IBA_QPN_MULTICAST)
+		return give_group(h, p, parts, bytes, length);
+	if (parts->number == IBA_QPN_GSI) {
+		if (!is_management(parts))
+			return FABRIC_HUB_OTHER;
+		a = manager_of(p, parts);
+		if (!a && !list_is_empty(&p->adapters))
+			a = hub_adapter_at(p->adapters.next);
+	} else {
+		a = hub_slot_find(p, parts->number >> 16);
+	}
+	if (a)
+		return give(h, a, bytes, length) ? FABRIC_HUB_TAKEN : FABRIC_HUB_NO_ROOM;
+	h->counts.lost++;
+	return FABRIC_HUB_TAKEN;
+}
+
+enum fabric_hub_result fabric_hub_deliver(struct fabric_hub *h, uint32_t node, uint32_t port,
+					  const uint8_t *bytes, uint32_t length)
+{
+	struct hub_port *p = hub_port_find(h, node, port);
+	struct parts parts;
+
+	if (!parts_of(&parts, bytes, length) || parts.number == 0)
+		return FABRIC_HUB_OTHER;
+	if (p)
+		return deliver(h, p, &parts, bytes, length);
+	if (parts.number == IBA_QPN_GSI)
+		return FABRIC_HUB_OTHER;
+	h->counts.lost++;
+	return FABRIC_HUB_TAKEN;
+}
+
+bool fabric_hub_ready(struct fabric_hub *h, uint32_t *node, uint32_t *port)
+{
+	struct hub_port *p;
+
+	if (list_is_empty(&h->ready))
+		return false;
+	p = CONTAINER_OF(list_pop(&h->ready), struct hub_port, ready);
+	p->is_refused = false;
+	*node = p->node;
+	*port = p->port;
+	for (struct list *at = p->adapters.next; at != &p->adapters; at = at->next) {
+		if (hub_adapter_at(at)->is_blocked) /* by its own port, that it sends to */
+			hub_activate(h, hub_adapter_at(at));
+	}
+	return true;
+}
+
+/* ---- Frames of adapters --------------------------------------------------------------------- */
+
+void fabric_hub_room(struct fabric_hub *h, uint32_t node, uint32_t port)
+{
+	struct hub_port *p = hub_port_find(h, node, port);
+
+	for (struct list *at = p ? p->adapters.next : NULL; at && at != &p->adapters;
+	     at = at->next) {
+		if (hub_adapter_at(at)->is_blocked)
+			hub_activate(h, hub_adapter_at(at));
+	}
+}
+
+static bool is_own_lid(const struct hub_port *p, uint16_t lid)
+{
+	uint16_t mask = (uint16_t)((1U << p->state.info.lmc) - 1);
+
+	return p->state.info.lid != IBA_LID_NONE &&
+	       (lid & (uint16_t)~mask) == (p->state.info.lid & (uint16_t)~mask);
+}
+
+/* IBA 7.2: a port that is not Active sends no data; none sends in the name of another. */
+static bool may_post(const struct hub_port *p, const uint8_t *bytes, uint32_t length,
+		     struct parts *parts)
+{
+	return parts_of(parts, bytes, length) && parts->number != 0 &&
+	       parts->lrh.to != IBA_LID_NONE && parts->lrh.to != IBA_LID_PERMISSIVE &&
+	       p->state.info.state == SM_PORT_ACTIVE && is_own_lid(p, parts->lrh.from);
+}
+
+/* A port does not send to itself by its link. False: there is no room now. */
+static bool post(struct fabric_hub *h, struct hub_adapter *a, uint8_t *bytes, uint32_t length)
+{
+	struct hub_port *p = a->port;
+	struct parts parts;
+
+	if (!may_post(p, bytes, length, &parts)) {
+		h->counts.refused++;
+		return true;
+	}
+	bytes[0] &= 0xf; /* its lane is the port's to choose */
+	if (is_own_lid(p, parts.lrh.to))
+		return deliver(h, p, &parts, bytes, length) != FABRIC_HUB_NO_ROOM;
+	if (!h->config.post(h->config.owner, p->node, p->port, bytes, length))
+		return false;
+	if (is_multicast(&parts))
+		(void)deliver(h, p, &parts, bytes, length);
+	return true;
+}
+
+/* The next frame, as a copy. 0: there is none. */
+static uint32_t frame_read(struct fabric_hub *h, struct hub_adapter *a, size_t *record)
+{
+	const uint8_t *bytes;
+	size_t length = ring_peek(&a->in, &bytes);
+	struct attach_head head;
+
+	if (length < sizeof(head)) {
+		a->in.is_broken |= length > 0;
+		return 0;
+	}
+	memcpy(&head, bytes, sizeof(head));
+	if (head.at < ATTACH_HEAD_BYTES || head.at > ATTACH_RECORD_MAX || head.length == 0 ||
+	    head.length > IBA_FRAME_MAX || (size_t)head.at + head.length > length) {
+		a->in.is_broken = true;
+		return 0;
+	}
+	memcpy(h->frame, bytes + head.at, head.length);
+	*record = head.at + head.length;
+	return head.length;
+}
+
+/* True: it may have more. */
+static bool frames_take(struct fabric_hub *h, struct hub_adapter *a)
+{
+	const struct attach_message wake = attach_message_of(ATTACH_WAKE);
+	size_t record = 0;
+
+	for (int i = 0; i < FRAMES_MAX; i++) {
+		uint32_t length = frame_read(h, a, &record);
+
+		if (length == 0)
+			return !ring_rest(&a->in) && !a->in.is_broken;
+		a->is_blocked = !post(h, a, h->frame, length);
+		if (a->is_blocked)
+			return false;
+		h->counts.frames_in++;
+		ring_take(&a->in, record);
+		if (ring_wakes_sender(&a->in))
+			hub_say(a, &wake);
+	}
+	return true;
+}
+
+bool hub_frames_take(struct fabric_hub *h)
+{
+	struct list turn;
+	bool has_more = false;
+
+	list_init(&turn);
+	while (!list_is_empty(&h->active))
+		list_add_tail(&turn, list_pop(&h->active));
+	while (!list_is_empty(&turn)) {
+		struct hub_adapter *a = CONTAINER_OF(list_pop(&turn), struct hub_adapter, active);
+
+		if (frames_take(h, a)) {
+			hub_activate(h, a);
+			has_more = true;
+		} else if (a->in.is_broken || a->out.is_broken) {
+			h->counts.broken++;
+			hub_adapter_end(h, a);
+		}
+	}
+	return has_more;
+}

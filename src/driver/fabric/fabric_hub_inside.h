@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Inside the hub: fabric_hub.c has connections and what they say, fabric_hub_frames.c frames. */
+#pragma once
+
+#include "base/list.h"
+#include "driver/fabric/fabric_hub.h"
+
+/* A service or a group that an adapter has asked for. */
+struct claim {
+	struct list link;
+	uint64_t service;
+	uint8_t gid[16]; /* of a group */
+	uint32_t count;
+};
+
+struct hub_port {
+	struct list link; /* of the node's */
+	uint32_t node, port;
+	struct attach_state state;
+	struct list adapters;
+	struct list ready; /* in hub.ready: has room again */
+	bool is_refused;   /* a frame was, since */
+	uint8_t slot_last;
+};
+
+struct hub_adapter {
+	struct list link;   /* of the port's; not attached yet: of hub.guests */
+	struct list active; /* in hub.active: its ring is to be read */
+	struct list touched;
+	struct hub_port *port; /* NULL: not attached */
+	int fd;
+	uint8_t slot;
+	bool is_blocked; /* the fabric had no room for its next frame */
+	bool is_full;	 /* it had no room for a frame */
+	uint32_t news;	 /* not told yet */
+	uint32_t claim_count;
+	struct list services, groups;
+	struct ring in, out;
+};
+
+struct fabric_hub {
+	struct fabric_hub_config config;
+	int epoll, listener;
+	struct list *nodes; /* ports that adapters have asked for, by node */
+	struct list guests, active, touched, ready;
+	struct fabric_hub_counts counts;
+	uint8_t frame[ATTACH_RECORD_MAX]; /* a copy, which its adapter cannot change */
+};
+
+/* ---- fabric_hub.c ---- */
+
+/* NULL: no adapter has asked for it. */
+struct hub_port *hub_port_find(struct fabric_hub *h, uint32_t node, uint32_t port);
+
+/* The adapter of a slot, or of a service; NULL: there is none. */
+struct hub_adapter *hub_slot_find(struct hub_port *p, uint32_t slot);
+struct hub_adapter *hub_service_find(struct hub_port *p, uint64_t service);
+bool hub_is_member(struct hub_adapter *a, const uint8_t gid[16]);
+
+/* Its ring is to be read. */
+void hub_activate(struct fabric_hub *h, struct hub_adapter *a);
+
+/* An adapter that does not read its messages has no use for more. */
+void hub_say(struct hub_adapter *a, const struct attach_message *m);
+
+/* What it held back may go on. */
+void hub_adapter_end(struct fabric_hub *h, struct hub_adapter *a);
+
+static inline struct hub_adapter *hub_adapter_at(struct list *l)
+{
+	return CONTAINER_OF(l, struct hub_adapter, link);
+}
+
+/* ---- fabric_hub_frames.c ---- */
+
+/* Reads the rings of active adapters. True: they may have more. */
+bool hub_frames_take(struct fabric_hub *h);

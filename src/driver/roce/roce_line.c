@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/roce/roce_line.h"
+
+#include <string.h>
+
+#include "driver/roce/roce_near.h"
+#include "driver/roce/roce_packets.h"
+
+enum {
+	FRAMES_MAX = 64, /* taken, then answered; sent, then others are taken */
+	MORE_MAX = 16
+};
+
+static void watch(void *owner, struct watch *w, uint32_t events)
+{
+	net_watch(owner, w, events);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static void watch_fabric(void *owner, struct watch *w, uint32_t events)
+{
+	net_watch(((struct roce *)owner)->net, w, events);
+}
+
+static void learn_lid(struct roce *r)
+{
+	const struct sm_port_info *port = &fabric_attach_state(r->fabric)->info;
+
+	ib_port_set_lid(r->port, port->lid, port->lmc);
+}
+
+static void changed(void *owner, uint32_t news)
+{
+	if (news & ATTACH_NEWS_LID)
+		learn_lid(owner);
+}
+
+enum weft_reason roce_line_open(struct roce *r)
+{
+	struct fabric_attach_config config = {
+		.watch = watch_fabric,
+		.changed = changed,
+		.owner = r,
+	};
+	enum weft_reason reason;
+
+	if (!fabric_is_ours(&config.fabric, &config.node))
+		return udp_open(&(struct udp_config){ .watch = watch, .owner = r->net }, &r->udp);
+	reason = fabric_attach_open(&config, &r->fabric);
+	if (reason == WEFT_OK)
+		learn_lid(r);
+	return reason;
+}
+
+void roce_line_close(struct roce *r)
+{
+	if (r->udp)
+		udp_close(r->udp);
+	if (r->fabric)
+		fabric_attach_close(r->fabric);
+}
+
+void roce_line_abandon(struct roce *r)
+{
+	if (r->fabric)
+		fabric_attach_abandon(r->fabric);
+	else
+		udp_abandon(r->udp);
+}
+
+uint8_t roce_line_slot(const struct roce *r)
+{
+	return r->fabric ? fabric_attach_slot(r->fabric) : udp_adapter_slot(r->udp);
+}
+
+/* ---- Paths ---------------------------------------------------------------------------------- */
+
+/* Routes that the connection manager needs: few, and each is looked for again and again. */
+static struct roce_route *route_of(struct roce *r, const uint8_t gid[16])
+{
+	uint32_t n = 0;
+
+	for (int i = 8; i < 16; i++)
+		n = n * 31 + gid[i];
+	return &r->routes[n % ROCE_ROUTES];
+}
+
+void roce_line_learn(struct roce *r, const struct ib_path *path)
+{
+	struct roce_route *to;
+
+	if (!r->fabric || !ib_path_is_local(path) || !path->is_ipv6)
+		return;
+	to = route_of(r, path->to.address);
+	to->local = path->local;
+	memcpy(to->gid, path->to.address, sizeof(to->gid));
+}
+
+void roce_line_tell(struct roce *r, struct weft_path *path)
+{
+	const struct roce_route *to = r->fabric ? route_of(r, path->to.ip) : NULL;
+
+	if (!to || path->to.family != 6 || memcmp(to->gid, path->to.ip, sizeof(to->gid)) != 0)
+		return;
+	path->from_lid = to->local.from;
+	path->to_lid = to->local.to;
+	path->service_level = to->local.level;
+}
+
+bool roce_line_has(const struct weft_adapter *a, const struct weft_path *path)
+{
+	const struct roce *r = a->net ? roce_of(a->net) : NULL;
+	const char *fabric, *node;
+
+	return (path->to_lid != 0) == (r ? r->fabric != NULL : fabric_is_ours(&fabric, &node));
+}
+
+enum weft_reason roce_line_source(struct roce *r, struct ib_path *path, uint32_t ours,
+				  uint32_t theirs)
+{
+	if (ib_path_is_local(path) != (r->fabric != NULL))
+		return WEFT_R_ADDRESS;
+	if (r->fabric)
+		return WEFT_OK;
+	path->from.port = udp_source_port(ours, theirs);
+	path->near_number = roce_near_number(r, path, theirs);
+	return path->near_number != 0 ? WEFT_OK : udp_source(r->udp, path);
+}
+
+/* By UDP each attempt has another source port, so that not all reach a socket that is stopped. */
+enum weft_reason roce_line_manage(struct roce *r, struct ib_path *path, uint32_t attempt)
+{
+	const struct roce_route *to;
+
+	if (!r->fabric) {
+		path->from.port = udp_source_port(
+			(uint32_t)udp_adapter_slot(r->udp) << 16 | (attempt & 15), IBA_QPN_GSI);
+		path->to.port = IBA_UDP_PORT;
+		return udp_source(r->udp, path);
+	}
+	to = route_of(r, path->to.address);
+	if (!path->is_ipv6 || memcmp(to->gid, path->to.address, sizeof(to->gid)) != 0)
+		return WEFT_R_ADDRESS;
+	path->local = to->local;
+	path->local.has_grh = true;
+	return WEFT_OK;
+}
+
+void roce_line_expect(struct roce *r, const struct ib_path *path, uint32_t ours, uint32_t theirs,
+		      struct udp_flow_ref *flow_ref)
+{
+	if (!r->fabric && path->near_number == 0)
+		udp_flow_open(r->udp, path, ours, theirs, flow_ref);
+}
+
+void roce_line_forget(struct roce *r, struct udp_flow_ref *flow_ref)
+{
+	if (!r->fabric)
+		udp_flow_close(r->udp, flow_ref);
+}
+
+/* ---- Services and groups -------------------------------------------------------------------- */
+
+enum weft_reason roce_line_claim(struct roce *r, uint64_t service_id)
+{
+	return r->fabric ? fabric_attach_claim(r->fabric, service_id)
+			 : udp_claim_service(r->udp, service_id);
+}
+
+void roce_line_release(struct roce *r, uint64_t service_id)
+{
+	if (r->fabric)
+		fabric_attach_release(r->fabric, service_id);
+	else
+		udp_release_service(r->udp, service_id);
+}
+
+enum weft_reason roce_line_join(struct roce *r, const struct weft_address *group,
+				const struct weft_address *at)
+{
+	if (!r->fabric)
+		return udp_join(r->udp, group, at);
+	return group->family == 6 ? fabric_attach_join(r->fabric, group->ip) : WEFT_R_ADDRESS;
+}
+
+void roce_line_leave(struct roce *r, const struct weft_address *group,
+		     const struct weft_address *at)
+{
+	if (r->fabric)
+		fabric_attach_leave(r->fabric, group->ip);
+	else
+		udp_leave(r->udp, group, at);
+}
+
+/* ---- Frames --------------------------------------------------------------------------------- */
+
+bool roce_line_input(struct roce *r)
+{
+	const struct ib_in *in = fabric_attach_next(r->fabric);
+	uint32_t count = 0;
+
+	if (in)
+		net_look_at_clock(r->net);
+	for (; in; in = count < FRAMES_MAX ? fabric_attach_next(r->fabric) : NULL) {
+		count++;
+		(void)roce_take(r, in);
+	}
+	return count > 0;
+}
+
+/* Middle packets behind one, which are cheaper together. */
+static uint32_t send_more(struct roce *r, const struct ib_out *last)
+{
+	struct ib_more more = { .outs = &r->outs[1], .each = last->spans.length };
+	size_t each = more.each - last->route_bytes;
+	uint32_t count;
+
+	if (!iba_is_middle(last->room, each))
+		return 0;
+	more.most = fabric_attach_begin(r->fabric, more.outs, MORE_MAX, each);
+	for (uint32_t i = 0; i < more.most; i++) {
+		more.outs[i].run_bytes = 0;
+		more.outs[i].near_number = 0;
+	}
+	count = more.most > 0 ? ib_port_send_more(r->port, r->net->now_ns, &more) : 0;
+	fabric_attach_end(r->fabric, more.outs, count);
+	return count;
+}
+
+bool roce_line_output(struct roce *r)
+{
+	struct ib_out *out = &r->outs[0];
+	uint32_t count = 0;
+
+	while (count < FRAMES_MAX && ib_port_has_output(r->port)) {
+		if (fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) == 0)
+			break;
+		out->run_bytes = 0;
+		out->near_number = 0;
+		out->ipv4_id = 0;
+		if (!ib_port_send(r->port, r->net->now_ns, out))
+			break;
+		fabric_attach_end(r->fabric, out, 1);
+		count += 1 + send_more(r, out);
+	}
+	fabric_attach_flush(r->fabric);
+	if (ib_port_has_pins(r->port))
+		(void)net_look_at_clock(r->net);
+	ib_port_sent(r->port, r->net->now_ns);
+	return count > 0;
+}
+
+/* ---- Counters ------------------------------------------------------------------------------- */
+
+struct roce_line_counts roce_line_counts(const struct roce *r)
+{
+	const struct fabric_attach_counts *f = r->fabric ? fabric_attach_counts(r->fabric) : NULL;
+	const struct udp_counts *u = f ? NULL : udp_counts(r->udp);
+
+	if (f)
+		return (struct roce_line_counts){
+			.bytes_in = f->bytes_in,
+			.bytes_out = f->bytes_out,
+			.calls_in = f->calls_in,
+			.calls_out = f->calls_out,
+		};
+	return (struct roce_line_counts){
+		.bytes_in = u->bytes_in,
+		.bytes_out = u->bytes_out,
+		.calls_in = u->calls_in,
+		.calls_out = u->calls_out,
+		.calls_empty = u->calls_empty,
+		.handed_in = u->handed_to_us,
+		.handed_out = u->handed_on,
+		.sent_away = u->sent_away,
+		.overruns = udp_overruns(r->udp),
+	};
+}

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Adapters at ports of a fabric: who gets which frames, and what a hostile or dead one can do. */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver/fabric/fabric_attach.h"
+#include "driver/near/ring.h"
+#include "driver/sys/unix_sockets.h"
+#include "fabric/fabric_bed.h"
+#include "test.h"
+
+enum { PATIENCE_MS = 20000 };
+
+struct end {
+	struct fabric_attach *attach;
+	struct watch *watch;
+	uint32_t news;
+	bool has_gone;
+};
+
+static void end_watch(void *owner, struct watch *w, uint32_t events)
+{
+	struct end *e = owner;
+
+	w->interest = events;
+	e->watch = events ? w : NULL;
+}
+
+static void end_changed(void *owner, uint32_t news)
+{
+	struct end *e = owner;
+
+	e->news |= news;
+	e->has_gone |= news == 0;
+}
+
+static enum weft_reason end_try(struct end *e, const char *node, uint32_t port)
+{
+	const struct fabric_attach_config config = {
+		.watch = end_watch,
+		.changed = end_changed,
+		.owner = e,
+		.fabric = fabric_bed_name(),
+		.node = node,
+		.port = port,
+	};
+
+	*e = (struct end){ .news = 0 };
+	return fabric_attach_open(&config, &e->attach);
+}
+
+static void end_open(struct end *e, int node)
+{
+	fabric_bed_open();
+	MUST(end_try(e, node ? "right" : "left", 0));
+}
+
+/* Until its socket is readable. */
+static void end_look(struct end *e)
+{
+	struct pollfd p = { .events = POLLIN };
+
+	REQUIRE(e->watch);
+	p.fd = e->watch->fd;
+	REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+	e->watch->ready(e->watch, EPOLLIN);
+}
+
+/* A frame of UD to a queue pair. */
+static uint32_t frame_to(uint8_t *bytes, uint16_t from, uint16_t to, uint32_t qp,
+			 const uint8_t *gid)
+{
+	static const uint8_t payload[8] = "payload";
+	struct iba_frame f = {
+		.lrh = { .from = from, .to = to },
+		.has_grh = gid != NULL,
+		.grh = { .next_header = IBA_GRH_NEXT_BTH },
+		.packet = { .opcode = IBA_UD_SEND,
+			    .p_key = IBA_PKEY_DEFAULT,
+			    .dest_qp = qp,
+			    .payload = payload,
+			    .payload_bytes = sizeof(payload) },
+	};
+
+	if (gid)
+		memcpy(f.grh.to, gid, 16);
+	return iba_frame_encode(&f, bytes);
+}
+
+/* Posts it as a packet that was built in the ring. False: there is no room. */
+static bool end_post(struct end *e, const uint8_t *frame, uint32_t length, bool has_grh)
+{
+	struct ib_out out = { .route_bytes = has_grh ? IB_ROUTE_BYTES_MAX : IBA_LRH_BYTES };
+
+	if (fabric_attach_begin(e->attach, &out, 1, IBA_PACKET_MAX) == 0)
+		return false;
+	memcpy(out.room - out.route_bytes, frame, length);
+	out.spans = (struct span_list){ .count = 1, .length = length - IBA_VCRC_BYTES };
+	fabric_attach_end(e->attach, &out, 1);
+	fabric_attach_flush(e->attach);
+	return true;
+}
+
+static const struct ib_in *end_next(struct end *e)
+{
+	const struct ib_in *in = fabric_attach_next(e->attach);
+
+	while (!in) {
+		if (fabric_attach_rest(e->attach))
+			end_look(e);
+		in = fabric_attach_next(e->attach);
+	}
+	return in;
+}
+
+static uint16_t lid_of(const struct end *e)
+{
+	return fabric_attach_state(e->attach)->info.lid;
+}
+
+static uint32_t qp_of(const struct end *e)
+{
+	return (uint32_t)fabric_attach_slot(e->attach) << 16 | 5;
+}
+
+static void end_send(struct end *from, const struct end *to)
+{
+	uint8_t frame[IBA_FRAME_MAX];
+
+	REQUIRE(end_post(from, frame, frame_to(frame, lid_of(from), lid_of(to), qp_of(to), NULL),
+			 false));
+}
+
+static uint64_t wanted;
+
+static bool has_refused(const struct fabric_hub_counts *n)
+{
+	return n->refused >= wanted;
+}
+
+static bool has_lost(const struct fabric_hub_counts *n)
+{
+	return n->lost >= wanted;
+}
+
+static bool has_adapters(const struct fabric_hub_counts *n)
+{
+	return n->adapters == wanted;
+}
+
+static bool has_broken(const struct fabric_hub_counts *n)
+{
+	return n->broken >= wanted;
+}
+
+static bool await(bool (*is_so)(const struct fabric_hub_counts *n), uint64_t count)
+{
+	wanted = count;
+	return fabric_bed_await(is_so);
+}
+
+/* SYS-01: several adapters of one node, each with its queue pairs. */
+TEST(test_sys_01_a_frame_goes_to_the_adapter_of_its_queue_pair)
+{
+	struct end ends[3];
+
+	end_open(&ends[0], 0);
+	end_open(&ends[1], 1);
+	end_open(&ends[2], 1);
+	EXPECT(fabric_attach_slot(ends[1].attach) != fabric_attach_slot(ends[2].attach));
+	EXPECT_EQ(fabric_attach_state(ends[1].attach)->port_guid, 0x201);
+	for (int i = 1; i < 3; i++) {
+		end_send(&ends[0], &ends[i]);
+		EXPECT_EQ(iba_dest_qp(end_next(&ends[i])->bytes, 64), qp_of(&ends[i]));
+	}
+	/* To itself, and to another adapter of its own port: without a link. */
+	end_send(&ends[1], &ends[1]);
+	EXPECT_EQ(end_next(&ends[1])->local.from, lid_of(&ends[1]));
+	end_send(&ends[1], &ends[2]);
+	EXPECT_EQ(end_next(&ends[2])->local.to, lid_of(&ends[2]));
+	for (int i = 0; i < 3; i++)
+		fabric_attach_close(ends[i].attach);
+	EXPECT(await(has_adapters, 0));
+	fabric_bed_close();
+}
+
+/* FAB-22f: which of its LIDs it came to; FAB-23. */
+TEST(test_fab_22f_path_bits_of_several_lids)
+{
+	struct end a, b;
+	uint8_t frame[IBA_FRAME_MAX];
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	for (uint16_t bits = 0; bits < 2; bits++) {
+		uint16_t from = (uint16_t)(lid_of(&a) + bits), to = (uint16_t)(lid_of(&b) + bits);
+
+		REQUIRE(end_post(&a, frame, frame_to(frame, from, to, qp_of(&b), NULL), false));
+		EXPECT_EQ(end_next(&b)->path_bits, bits);
+	}
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+static void go_init(struct attach_state *s)
+{
+	s->info.state = SM_PORT_INIT;
+}
+
+static void go_active(struct attach_state *s)
+{
+	s->info.state = SM_PORT_ACTIVE;
+}
+
+/* What an adapter may not send: in the name of others, to management, or while it is not Active. */
+TEST(test_fab_22c_adapter_sends_only_as_itself)
+{
+	struct end a, b;
+	uint8_t frame[IBA_FRAME_MAX];
+	uint16_t from, to;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	from = lid_of(&a);
+	to = lid_of(&b);
+	REQUIRE(end_post(&a, frame, frame_to(frame, (uint16_t)(from + 2), to, qp_of(&b), NULL),
+			 false));
+	REQUIRE(end_post(&a, frame, frame_to(frame, from, to, 0, NULL), false));
+	REQUIRE(end_post(&a, frame, frame_to(frame, from, 0, qp_of(&b), NULL), false));
+	REQUIRE(end_post(&a, frame, frame_to(frame, from, 0xffff, qp_of(&b), NULL), false));
+	REQUIRE(end_post(&a, frame, 20, false)); /* not as long as it says */
+	EXPECT(await(has_refused, 5));
+	fabric_bed_change(0, go_init, ATTACH_NEWS_STATE);
+	end_look(&a);
+	EXPECT_EQ(a.news, ATTACH_NEWS_STATE);
+	EXPECT_EQ(fabric_attach_state(a.attach)->info.state, SM_PORT_INIT);
+	end_send(&a, &b);
+	EXPECT(await(has_refused, 6));
+	EXPECT_EQ(fabric_bed_frames(), 0);
+	fabric_bed_change(0, go_active, ATTACH_NEWS_STATE);
+	end_send(&a, &b);
+	(void)end_next(&b);
+	/* A queue pair that no adapter has. */
+	REQUIRE(end_post(&a, frame, frame_to(frame, from, to, 0xfe0001, NULL), false));
+	EXPECT(await(has_lost, 1));
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+TEST(test_fab_22a_nodes_and_slots_that_are_not_there)
+{
+	struct end e, all[254];
+
+	fabric_bed_open();
+	EXPECT_EQ(end_try(&e, "middle", 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(end_try(&e, "left", 2), WEFT_R_FABRIC_NODE);
+	for (int i = 0; i < 254; i++)
+		MUST(end_try(&all[i], "left", 1));
+	EXPECT_EQ(end_try(&e, "left", 1), WEFT_R_FABRIC_SLOTS);
+	fabric_attach_close(all[7].attach);
+	EXPECT(await(has_adapters, 253));
+	MUST(end_try(&all[7], "left", 1));
+	for (int i = 0; i < 254; i++)
+		fabric_attach_close(all[i].attach);
+	fabric_bed_close();
+	EXPECT_EQ(end_try(&e, "left", 0), WEFT_R_FABRIC_ABSENT);
+}
+
+/* A service is one adapter's at a port, until it releases it, or ends. */
+TEST(test_fab_20_services_of_a_port)
+{
+	struct end a, b, c;
+
+	end_open(&a, 0);
+	end_open(&b, 0);
+	end_open(&c, 1);
+	MUST(fabric_attach_claim(a.attach, 7));
+	MUST(fabric_attach_claim(a.attach, 7));
+	EXPECT_EQ(fabric_attach_claim(b.attach, 7), WEFT_R_ADDRESS_IN_USE);
+	MUST(fabric_attach_claim(c.attach, 7));
+	fabric_attach_release(a.attach, 7);
+	EXPECT_EQ(fabric_attach_claim(b.attach, 7), WEFT_R_ADDRESS_IN_USE);
+	fabric_attach_release(a.attach, 7);
+	MUST(fabric_attach_claim(a.attach, 8)); /* so the release was heard */
+	MUST(fabric_attach_claim(b.attach, 7));
+	fabric_attach_close(b.attach);
+	EXPECT(await(has_adapters, 2));
+	MUST(fabric_attach_claim(a.attach, 7));
+	fabric_attach_close(a.attach);
+	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
+/* UD: all that have joined get a copy, its sender too. */
+TEST(test_ud_01_group_of_several_adapters)
+{
+	static const uint8_t gid[16] = { 0xff, 0x12, [15] = 9 };
+	struct end a, b, c;
+	uint8_t frame[IBA_FRAME_MAX];
+	uint32_t length;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	end_open(&c, 1);
+	MUST(fabric_attach_join(a.attach, gid));
+	MUST(fabric_attach_join(b.attach, gid));
+	length = frame_to(frame, lid_of(&a), 0xc001, IBA_QPN_MULTICAST, gid);
+	REQUIRE(end_post(&a, frame, length, true));
+	EXPECT_EQ(end_next(&a)->local.to, 0xc001);
+	EXPECT_EQ(end_next(&b)->local.to, 0xc001);
+	fabric_attach_leave(b.attach, gid);
+	MUST(fabric_attach_join(c.attach, gid));
+	REQUIRE(end_post(&a, frame, length, true));
+	EXPECT_EQ(end_next(&c)->local.to, 0xc001);
+	end_send(&a, &b);
+	EXPECT_EQ(end_next(&b)->local.to, lid_of(&b)); /* and not the group's before it */
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
+/* FAB-13: one that does not read holds its port's frames back, and loses none; FAB-10. */
+TEST(test_fab_13_adapter_that_does_not_read_loses_nothing)
+{
+	enum { MANY = 20000 };
+	struct end a, b;
+	uint32_t sent = 0, come = 0;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	for (; sent < MANY; sent++) {
+		uint8_t frame[IBA_FRAME_MAX];
+
+		if (!end_post(&a, frame, frame_to(frame, lid_of(&a), lid_of(&b), qp_of(&b), NULL),
+			      false)) {
+			if (fabric_attach_rest(a.attach))
+				break; /* it is full, and so is all behind it */
+			sent--;
+		}
+	}
+	EXPECT(sent < MANY);
+	for (; come < sent; come++)
+		(void)end_next(&b);
+	EXPECT(fabric_attach_next(b.attach) == NULL);
+	EXPECT(fabric_attach_has_room(a.attach));
+	end_send(&a, &b);
+	(void)end_next(&b);
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+/* A process that dies with its ring full lets the frames of others pass at once. */
+TEST(test_sys_01_dead_adapter_holds_back_no_frames)
+{
+	struct end a, b, c;
+	uint8_t frame[IBA_FRAME_MAX];
+	uint32_t qp;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	end_open(&c, 1);
+	qp = qp_of(&b);
+	for (;;) {
+		if (!end_post(&a, frame, frame_to(frame, lid_of(&a), lid_of(&b), qp, NULL),
+			      false) &&
+		    fabric_attach_rest(a.attach))
+			break;
+	}
+	fabric_attach_close(b.attach);
+	while (!fabric_attach_has_room(a.attach))
+		end_look(&a);
+	end_send(&a, &c);
+	EXPECT_EQ(iba_dest_qp(end_next(&c)->bytes, 64), qp_of(&c));
+	fabric_attach_close(a.attach);
+	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
+/* Its peer's end of the ring, as a hostile program would have it. */
+static int hostile_attach(struct ring *r, struct attach_message *m)
+{
+	struct unix_names names = attach_names_of(fabric_bed_name());
+	struct attach_message q = attach_message_of(ATTACH_ATTACH);
+	int fd = unix_names_connect(&names);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	REQUIRE(fd >= 0);
+	q.descriptor = ring_make(r, ATTACH_RING_BYTES);
+	REQUIRE(q.descriptor >= 0);
+	memcpy(q.node, "left", 5);
+	REQUIRE(attach_message_send(fd, &q));
+	close(q.descriptor);
+	REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+	attach_message_take(fd, m);
+	REQUIRE(m->kind == ATTACH_ATTACHED);
+	return fd;
+}
+
+static void hostile_wake(int fd)
+{
+	const struct attach_message m = attach_message_of(ATTACH_WAKE);
+
+	REQUIRE(attach_message_send(fd, &m));
+}
+
+/* Records that do not fit, and counters out of range, end the connection of their writer alone. */
+TEST(test_fab_07_hostile_rings_end_their_own_connection)
+{
+	static const struct attach_head heads[] = {
+		{ 0, 100 },
+		{ ATTACH_HEAD_BYTES - 1, 100 },
+		{ ATTACH_RECORD_MAX + 1, 100 },
+		{ UINT32_MAX, 1 },
+		{ ATTACH_HEAD_BYTES, 0 },
+		{ ATTACH_HEAD_BYTES, IBA_FRAME_MAX + 1 },
+		{ ATTACH_HEAD_BYTES, UINT32_MAX },
+		{ ATTACH_HEAD_BYTES, 200 }, /* longer than what was put */
+	};
+	struct end a, b;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	for (uint32_t i = 0; i <= sizeof(heads) / sizeof(heads[0]); i++) {
+		struct attach_message m;
+		struct ring r;
+		int fd = hostile_attach(&r, &m);
+
+		if (i < sizeof(heads) / sizeof(heads[0])) {
+			memcpy(r.data, &heads[i], sizeof(heads[i]));
+			ring_put(&r, 64);
+		} else {
+			atomic_store(&r.head->put, UINT64_C(1) << 40);
+		}
+		hostile_wake(fd);
+		EXPECT(await(has_broken, i + 1));
+		close(m.descriptor);
+		close(fd);
+		ring_unmap(&r);
+	}
+	end_send(&a, &b);
+	(void)end_next(&b);
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+/* So do messages that make no sense; and a ring that can shrink is none. */
+TEST(test_fab_07_hostile_messages_end_their_own_connection)
+{
+	struct unix_names names;
+	struct attach_message q = attach_message_of(ATTACH_CLAIM), m;
+	struct end a;
+	struct pollfd p = { .events = POLLIN };
+	char path[] = "/tmp/weft-ring-XXXXXX";
+
+	end_open(&a, 0);
+	names = attach_names_of(fabric_bed_name());
+	for (int i = 0; i < 3; i++) {
+		p.fd = unix_names_connect(&names);
+		REQUIRE(p.fd >= 0);
+		if (i == 0)
+			REQUIRE(attach_message_send(p.fd, &q)); /* before it is attached */
+		else if (i == 1)
+			REQUIRE(send(p.fd, "nonsense", 8, 0) == 8);
+		else
+			REQUIRE(send(p.fd, &q, sizeof(q) - 1, 0) == sizeof(q) - 1);
+		REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+		attach_message_take(p.fd, &m);
+		EXPECT_EQ(m.kind, ATTACH_CLOSED);
+		close(p.fd);
+		EXPECT(await(has_broken, (uint64_t)i + 1));
+	}
+	q = attach_message_of(ATTACH_ATTACH);
+	memcpy(q.node, "left", 5);
+	q.descriptor = mkstemp(path);
+	REQUIRE(q.descriptor >= 0);
+	unlink(path);
+	REQUIRE(ftruncate(q.descriptor, 1 << 20) == 0);
+	p.fd = unix_names_connect(&names);
+	REQUIRE(attach_message_send(p.fd, &q));
+	REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+	attach_message_take(p.fd, &m);
+	EXPECT_EQ(m.kind, ATTACH_REFUSED);
+	EXPECT_EQ(m.reason, WEFT_R_BAD_ARGUMENT);
+	close(q.descriptor);
+	close(p.fd);
+	fabric_attach_close(a.attach);
+	fabric_bed_close();
+}
+
+/* The fabric ends: the port is down, and nothing waits for it. */
+TEST(test_sys_01_fabric_that_ends_takes_its_ports_along)
+{
+	struct end a;
+
+	end_open(&a, 0);
+	fabric_bed_close();
+	end_look(&a);
+	EXPECT(a.has_gone);
+	EXPECT_EQ(fabric_attach_state(a.attach)->info.state, SM_PORT_DOWN);
+	EXPECT_EQ(fabric_attach_claim(a.attach, 1), WEFT_R_FABRIC_ABSENT);
+	EXPECT(fabric_attach_next(a.attach) == NULL);
+	fabric_attach_close(a.attach);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Adapters in a fabric, by the public calls. */
+#include <string.h>
+
+#include "fabric/fabric_bed.h"
+#include "test.h"
+
+enum { BYTES = 4096, Q_KEY = 7 };
+
+struct end {
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+	struct weft_cq *cq;
+	struct weft_qp *qp;
+	uint32_t tag;
+	uint8_t memory[BYTES];
+};
+
+static struct end ends[2];
+
+static void end_open(struct end *e, int node, enum weft_qp_service service)
+{
+	const struct weft_adapter_options ao = { 0 };
+	const struct weft_cq_options co = { 0 };
+	struct weft_qp_options qo = { .service = service, .is_every_send_signalled = true };
+	const struct weft_region_options ro = { .addr = (uintptr_t)e->memory,
+						.length = BYTES,
+						.rights = WEFT_LOCAL_WRITE | WEFT_LOCAL_READ };
+
+	fabric_bed_open();
+	fabric_bed_enter(node);
+	MUST(weft_adapter_open(&ao, &e->adapter));
+	MUST(weft_roce_open(e->adapter));
+	MUST(weft_pd_create(e->adapter, NULL, &e->pd));
+	MUST(weft_cq_create(e->adapter, &co, &e->cq));
+	qo.send_cq = qo.recv_cq = e->cq;
+	MUST(weft_qp_create(e->pd, &qo, &e->qp));
+	MUST(weft_region_register(e->pd, &ro, &e->tag));
+}
+
+static void end_close(struct end *e)
+{
+	MUST(weft_qp_destroy(e->qp));
+	MUST(weft_region_deregister(e->pd, e->tag));
+	MUST(weft_cq_destroy(e->cq));
+	MUST(weft_pd_destroy(e->pd));
+	MUST(weft_adapter_close(e->adapter));
+}
+
+static struct weft_completion end_await(struct end *e)
+{
+	struct weft_completion c;
+	uint32_t count = 0;
+
+	while (count == 0)
+		MUST(weft_cq_poll(e->cq, &c, 1, &count));
+	return c;
+}
+
+static void datagrams_open(void)
+{
+	const struct weft_roce_attr how = { .path.mtu_bytes = 1024, .q_key = Q_KEY };
+
+	for (int i = 0; i < 2; i++) {
+		end_open(&ends[i], i, WEFT_UD);
+		MUST(weft_qp_to_rtr(ends[i].qp, &how));
+		MUST(weft_qp_to_rts(ends[i].qp, &how));
+	}
+}
+
+static void datagrams_close(void)
+{
+	for (int i = 0; i < 2; i++)
+		end_close(&ends[i]);
+	fabric_bed_close();
+}
+
+static void recv_post(struct end *e)
+{
+	const struct weft_sge sge = { (uintptr_t)e->memory, BYTES, e->tag };
+	const struct weft_recv_wr wr = { .id = 1, .sges = &sge, .sge_count = 1 };
+	uint32_t posted;
+
+	MUST(weft_qp_post_recv(e->qp, &wr, 1, &posted));
+}
+
+/* UD-01: without a GID and with one; the completion says which way it came. */
+TEST(test_ud_01_datagrams_by_lid_and_by_gid)
+{
+	datagrams_open();
+	for (int has_gids = 0; has_gids < 2; has_gids++) {
+		struct weft_path path = fabric_bed_path(0, 1, has_gids);
+		struct weft_sge sge = { (uintptr_t)ends[0].memory, 100, ends[0].tag };
+		struct weft_send_wr wr = { .id = 2,
+					   .opcode = WEFT_OP_SEND,
+					   .sges = &sge,
+					   .sge_count = 1,
+					   .dest_qp_number = weft_qp_number(ends[1].qp),
+					   .remote_q_key = Q_KEY };
+		struct weft_completion c;
+		struct weft_ah *ah;
+		uint32_t posted;
+
+		path.from_lid = 1; /* only path bits */
+		memset(ends[0].memory, 0x5a + has_gids, 100);
+		MUST(weft_ah_create(ends[0].pd, &path, &ah));
+		wr.ah = ah;
+		recv_post(&ends[1]);
+		MUST(weft_qp_post_send(ends[0].qp, &wr, 1, &posted));
+		EXPECT_EQ(end_await(&ends[0]).status, WEFT_SUCCESS);
+		c = end_await(&ends[1]);
+		EXPECT_EQ(c.status, WEFT_SUCCESS);
+		EXPECT_EQ(c.src_lid, fabric_bed_path(0, 1, false).from_lid);
+		EXPECT_EQ(c.path_bits, 1);
+		EXPECT_EQ(c.service_level, path.service_level);
+		EXPECT_EQ(c.has_route, has_gids);
+		EXPECT(!c.has_ipv4_route);
+		EXPECT_EQ(memcmp(ends[1].memory + 40, ends[0].memory, 100), 0);
+		if (has_gids)
+			EXPECT_EQ(memcmp(ends[1].memory + 8, path.from.ip, 16), 0);
+		MUST(weft_ah_destroy(ah));
+	}
+	datagrams_close();
+}
+
+/* FAB-23: in a fabric a path has a LID, in an IP network it has none. */
+TEST(test_fab_23_path_of_the_other_kind_is_refused)
+{
+	const struct weft_address here = { .family = 4, .ip = { 127, 0, 0, 1 } };
+	const struct weft_path by_ip = { .from = here, .to = here, .mtu_bytes = 1024 };
+	struct weft_roce_attr how = { .path = by_ip, .peer_number = 5 };
+	struct weft_path path;
+	struct weft_ah *ah;
+
+	end_open(&ends[0], 0, WEFT_RC);
+	EXPECT_EQ(weft_ah_create(ends[0].pd, &by_ip, &ah), WEFT_R_ADDRESS);
+	EXPECT_EQ(weft_qp_to_rtr(ends[0].qp, &how), WEFT_R_ADDRESS);
+	how.path = fabric_bed_path(0, 1, false);
+	how.path.to_lid = 0x10000;
+	EXPECT_EQ(weft_qp_to_rtr(ends[0].qp, &how), WEFT_R_ADDRESS);
+	how.path = fabric_bed_path(0, 1, false);
+	how.path.service_level = 16;
+	EXPECT_EQ(weft_qp_to_rtr(ends[0].qp, &how), WEFT_R_ADDRESS);
+	path = fabric_bed_path(0, 1, true);
+	path.to.family = 4;
+	EXPECT_EQ(weft_ah_create(ends[0].pd, &path, &ah), WEFT_R_BAD_ARGUMENT);
+	how.path = fabric_bed_path(0, 1, false);
+	MUST(weft_qp_to_rtr(ends[0].qp, &how));
+	end_close(&ends[0]);
+	fabric_bed_close();
+}

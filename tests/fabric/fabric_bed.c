@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fabric/fabric_bed.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "test.h"
+
+enum { NODES = 2, QUEUE_MAX = 64, PORT = 1 };
+
+struct queue {
+	uint32_t first, count;
+	uint32_t lengths[QUEUE_MAX];
+	uint8_t frames[QUEUE_MAX][IBA_FRAME_MAX];
+};
+
+static struct {
+	char name[32];
+	pthread_t thread;
+	pthread_mutex_t lock;
+	struct fabric_hub *hub;
+	struct attach_state states[NODES];
+	struct queue to[NODES];
+	uint64_t frames;
+	int wake;
+	atomic_bool has_ended;
+} bed = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static const char *const names[NODES] = { "left", "right" };
+
+/* ---- The fabric ----------------------------------------------------------------------------- */
+
+static bool bed_post(void *owner, uint32_t node, uint32_t port, const uint8_t *bytes,
+		     uint32_t length)
+{
+	struct queue *q = &bed.to[!node];
+	uint32_t at = (q->first + q->count) % QUEUE_MAX;
+
+	(void)owner;
+	REQUIRE(port == PORT && length <= IBA_FRAME_MAX);
+	if (q->count == QUEUE_MAX)
+		return false;
+	memcpy(q->frames[at], bytes, length);
+	q->lengths[at] = length;
+	q->count++;
+	bed.frames++;
+	return true;
+}
+
+static bool bed_tell(void *owner, uint32_t node, uint32_t port, struct attach_state *state)
+{
+	(void)owner;
+	if (port != PORT)
+		return false;
+	*state = bed.states[node];
+	return true;
+}
+
+static bool bed_find(void *owner, const char *name, uint32_t *node, uint32_t *port)
+{
+	(void)owner;
+	*port = PORT;
+	for (*node = 0; *node < NODES; ++*node) {
+		if (strcmp(name, names[*node]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool move(uint32_t node)
+{
+	struct queue *q = &bed.to[node];
+	bool has_moved = false;
+
+	while (q->count > 0 && fabric_hub_deliver(bed.hub, node, PORT, q->frames[q->first],
+						  q->lengths[q->first]) != FABRIC_HUB_NO_ROOM) {
+		q->first = (q->first + 1) % QUEUE_MAX;
+		q->count--;
+		has_moved = true;
+	}
+	if (has_moved)
+		fabric_hub_room(bed.hub, !node, PORT);
+	return has_moved;
+}
+
+static bool turn(void)
+{
+	uint32_t node, port;
+	bool has_moved = fabric_hub_run(bed.hub);
+
+	for (node = 0; node < NODES; node++)
+		has_moved |= move(node);
+	while (fabric_hub_ready(bed.hub, &node, &port))
+		has_moved = true;
+	fabric_hub_flush(bed.hub);
+	return has_moved;
+}
+
+static void *run(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&bed.has_ended)) {
+		struct pollfd fds[] = { { .fd = fabric_hub_fd(bed.hub), .events = POLLIN },
+					{ .fd = bed.wake, .events = POLLIN } };
+		bool has_more = true;
+
+		pthread_mutex_lock(&bed.lock);
+		while (has_more)
+			has_more = turn();
+		pthread_mutex_unlock(&bed.lock);
+		(void)poll(fds, 2, -1);
+	}
+	return NULL;
+}
+
+/* ---- The test ------------------------------------------------------------------------------- */
+
+static struct attach_state state_of(uint32_t node)
+{
+	struct attach_state s = {
+		.info = {
+			.subnet_prefix = UINT64_C(0xfe80000000000000),
+			.lid = (uint16_t)(16 + (node << 4)),
+			.lmc = BED_LMC,
+			.sm_lid = 1,
+			.state = SM_PORT_ACTIVE,
+			.phys_state = SM_PHYS_LINK_UP,
+			.mtu = 4,
+			.mtu_cap = 5,
+		},
+		.node_guid = 0x100 + node,
+		.port_guid = 0x200 + node,
+		.guids = { 0x200 + node },
+		.p_keys = { IBA_PKEY_DEFAULT },
+	};
+
+	(void)snprintf(s.node, sizeof(s.node), "%s", names[node]);
+	return s;
+}
+
+void fabric_bed_open(void)
+{
+	const struct fabric_hub_config config = {
+		.nodes = NODES,
+		.post = bed_post,
+		.tell = bed_tell,
+		.find = bed_find,
+	};
+
+	if (bed.hub)
+		return;
+	(void)snprintf(bed.name, sizeof(bed.name), "test-%d", (int)getpid());
+	for (uint32_t i = 0; i < NODES; i++)
+		bed.states[i] = state_of(i);
+	MUST(fabric_hub_open(&config, bed.name, &bed.hub));
+	bed.wake = eventfd(0, EFD_CLOEXEC);
+	REQUIRE(bed.wake >= 0);
+	atomic_store(&bed.has_ended, false);
+	REQUIRE(pthread_create(&bed.thread, NULL, run, NULL) == 0);
+}
+
+void fabric_bed_close(void)
+{
+	const uint64_t one = 1;
+
+	atomic_store(&bed.has_ended, true);
+	REQUIRE(write(bed.wake, &one, sizeof(one)) == sizeof(one));
+	REQUIRE(pthread_join(bed.thread, NULL) == 0);
+	fabric_hub_close(bed.hub);
+	close(bed.wake);
+	bed.hub = NULL;
+	bed.frames = 0;
+	for (int i = 0; i < NODES; i++)
+		bed.to[i].first = bed.to[i].count = 0;
+}
+
+const char *fabric_bed_name(void)
+{
+	return bed.name;
+}
+
+void fabric_bed_enter(int node)
+{
+	REQUIRE(setenv("WEFT_FABRIC", bed.name, 1) == 0);
+	REQUIRE(setenv("WEFT_NODE", names[node], 1) == 0);
+}
+
+static struct weft_address gid_of(int node)
+{
+	struct weft_address a = { .family = 6, .ip = { 0xfe, 0x80, [14] = 2 } };
+
+	a.ip[15] = (uint8_t)node;
+	return a;
+}
+
+struct weft_path fabric_bed_path(int from, int to, bool has_gids)
+{
+	struct weft_path p = {
+		.mtu_bytes = 1024,
+		.service_level = 2,
+		.from_lid = 16U + ((uint32_t)from << 4) + 1, /* by its second LID */
+		.to_lid = 16U + ((uint32_t)to << 4) + 1,
+	};
+
+	if (has_gids) {
+		p.from = gid_of(from);
+		p.to = gid_of(to);
+	}
+	return p;
+}
+
+void fabric_bed_change(int node, void (*change)(struct attach_state *state), uint32_t news)
+{
+	pthread_mutex_lock(&bed.lock);
+	change(&bed.states[node]);
+	fabric_hub_changed(bed.hub, (uint32_t)node, PORT, news);
+	pthread_mutex_unlock(&bed.lock);
+}
+
+bool fabric_bed_await(bool (*is_so)(const struct fabric_hub_counts *counts))
+{
+	const struct timespec little = { .tv_nsec = 1000000 };
+	bool is_there = false;
+
+	for (int i = 0; i < 20000 && !is_there; i++) {
+		if (i > 0)
+			nanosleep(&little, NULL);
+		pthread_mutex_lock(&bed.lock);
+		is_there = is_so(fabric_hub_counts(bed.hub));
+		pthread_mutex_unlock(&bed.lock);
+	}
+	return is_there;
+}
+
+uint64_t fabric_bed_frames(void)
+{
+	uint64_t frames;
+
+	pthread_mutex_lock(&bed.lock);
+	frames = bed.frames;
+	pthread_mutex_unlock(&bed.lock);
+	return frames;
+}

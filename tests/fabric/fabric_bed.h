@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two ports of a fabric, back to back, that a thread of the test runs: the hub of adapters
+ * (driver/fabric/fabric_hub.h) with two queues of frames in place of links.
+ */
+#pragma once
+
+#include <weft/roce.h>
+
+#include "driver/fabric/fabric_hub.h"
+
+enum { BED_LMC = 1, BED_MTU = 2048 };
+
+/* Runs until the process ends, or the bed is closed. The fabric's name is of this process. */
+void fabric_bed_open(void);
+void fabric_bed_close(void);
+
+/* The name of the fabric. */
+const char *fabric_bed_name(void);
+
+/* Adapters that are opened from now on are at node 0 or 1 ("left", "right"). */
+void fabric_bed_enter(int node);
+
+/* The path between nodes; with GIDs or without. */
+struct weft_path fabric_bed_path(int from, int to, bool has_gids);
+
+/* Changes a port, and tells its adapters. */
+void fabric_bed_change(int node, void (*change)(struct attach_state *state), uint32_t news);
+
+/* Waits until the hub has counted so; false: it does not. */
+bool fabric_bed_await(bool (*is_so)(const struct fabric_hub_counts *counts));
+
+/* Frames that went from node to node. */
+uint64_t fabric_bed_frames(void);
