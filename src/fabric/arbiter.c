@@ -10,6 +10,23 @@ void fabric_arbiter_init(struct fabric_arbiter *a)
 		a->low.lanes[lane] = lane;
 		a->low.weights[lane] = 1;
 	}
+	fabric_arbiter_settle(a);
+}
+
+static uint32_t lanes_of(const struct fabric_turns *t)
+{
+	uint32_t lanes = 0;
+
+	for (uint32_t i = 0; i < FABRIC_ARBITER_ENTRIES; i++)
+		if (t->weights[i] > 0)
+			lanes |= UINT32_C(1) << t->lanes[i];
+	return lanes;
+}
+
+void fabric_arbiter_settle(struct fabric_arbiter *a)
+{
+	a->high_lanes = lanes_of(&a->high);
+	a->low_lanes = lanes_of(&a->low);
 }
 
 /* The entry whose turn it is keeps it while its weight lasts and its lane is ready. */
@@ -28,21 +45,20 @@ static int turns_pick(struct fabric_turns *t, uint32_t ready)
 	return -1;
 }
 
-static uint32_t lanes_of(const struct fabric_turns *t)
+/* A limit of 0 is one flit. */
+static uint32_t high_left(const struct fabric_arbiter *a)
 {
-	uint32_t lanes = 0;
+	uint32_t limit = (uint32_t)a->high_limit * FABRIC_LIMIT_UNIT + (a->high_limit == 0);
 
-	for (uint32_t i = 0; i < FABRIC_ARBITER_ENTRIES; i++)
-		if (t->weights[i] > 0)
-			lanes |= UINT32_C(1) << t->lanes[i];
-	return lanes;
+	if (a->high_limit == FABRIC_LIMIT_NONE)
+		return UINT32_MAX;
+	return a->high_used < limit ? limit - a->high_used : 0;
 }
 
-/* A limit of 0 is one flit. */
-static bool is_high_spent(const struct fabric_arbiter *a)
+/* Nothing else wants the link: there are no turns to be counted. */
+static bool is_alone(uint32_t ready)
 {
-	return a->high_limit != FABRIC_LIMIT_NONE &&
-	       a->high_used >= (uint32_t)a->high_limit * FABRIC_LIMIT_UNIT + (a->high_limit == 0);
+	return (ready & (ready - 1)) == 0;
 }
 
 int fabric_arbiter_pick(struct fabric_arbiter *a, uint32_t ready)
@@ -50,16 +66,41 @@ int fabric_arbiter_pick(struct fabric_arbiter *a, uint32_t ready)
 	bool is_low_ready;
 	int lane;
 
-	if (ready == 0)
-		return -1;
 	if (ready >> IBA_LANE_MANAGEMENT & 1)
 		return IBA_LANE_MANAGEMENT;
-	is_low_ready = ready & lanes_of(&a->low);
-	lane = is_low_ready && is_high_spent(a) ? -1 : turns_pick(&a->high, ready);
-	if (lane >= 0) {
+	ready &= a->high_lanes | a->low_lanes;
+	if (ready == 0)
+		return -1;
+	is_low_ready = ready & a->low_lanes;
+	if (is_alone(ready)) {
+		a->high_used = is_low_ready ? 0 : a->high_used;
+		return __builtin_ctz(ready);
+	}
+	lane = is_low_ready && high_left(a) == 0 ? -1 : turns_pick(&a->high, ready);
+	a->is_high = lane >= 0;
+	if (a->is_high) {
 		a->high_used += is_low_ready;
 		return lane;
 	}
 	a->high_used = 0;
 	return turns_pick(&a->low, ready);
+}
+
+/* What is left of the weight of its entry, and of the limit while low priority waits. */
+uint32_t fabric_arbiter_more(struct fabric_arbiter *a, uint32_t ready, int lane, uint32_t flits)
+{
+	struct fabric_turns *t = a->is_high ? &a->high : &a->low;
+	bool is_limited = a->is_high && (ready & a->low_lanes);
+	uint32_t left;
+
+	if (lane == IBA_LANE_MANAGEMENT || is_alone(ready & (a->high_lanes | a->low_lanes)))
+		return flits;
+	left = t->weights[t->at] - t->used;
+	if (is_limited && left > high_left(a))
+		left = high_left(a);
+	if (left > flits)
+		left = flits;
+	t->used += left;
+	a->high_used += is_limited ? left : 0;
+	return left;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { FABRIC_ARBITER_ENTRIES = 64, FABRIC_LIMIT_NONE = 255, FABRIC_LIMIT_UNIT = 47 };
@@ -20,10 +21,18 @@ struct fabric_arbiter {
 	struct fabric_turns high, low;
 	uint8_t high_limit; /* in units of 4096 bytes; FABRIC_LIMIT_NONE: no limit */
 	uint32_t high_used; /* flits since low priority had its turn, while it was ready */
+	uint32_t high_lanes, low_lanes; /* a bit for each lane that a table has */
+	bool is_high;			/* the table that had the last turn */
 };
 
 /* All lanes in turn, at low priority. */
 void fabric_arbiter_init(struct fabric_arbiter *a);
 
-/* One of the lanes whose bits are set, or -1 if no table has any of them. */
+/* To be called when a table was written. */
+void fabric_arbiter_settle(struct fabric_arbiter *a);
+
+/* One of the lanes whose bits are set, or -1 if no table has any of them. It sends a flit. */
 int fabric_arbiter_pick(struct fabric_arbiter *a, uint32_t ready);
+
+/* Of further flits of the lane that was picked: how many it may send in the same turn. */
+uint32_t fabric_arbiter_more(struct fabric_arbiter *a, uint32_t ready, int lane, uint32_t flits);

@@ -5,40 +5,25 @@
 
 #include "base/check.h"
 
-int fabric_end_init(struct fabric_end *e, const struct fabric_link_cfg *cfg)
+void fabric_end_init(struct fabric_end *e, const struct fabric_link_cfg *cfg,
+		     struct fabric_pool *pool)
 {
 	memset(e, 0, sizeof(*e));
-	if (fabric_link_init(&e->link, cfg) < 0)
-		return -1;
-	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
-		if (e->link.in[lane].blocks_max == 0 ||
-		    fabric_lane_init(&e->out[lane], cfg->lane_blocks) == 0)
-			continue;
-		fabric_end_fini(e);
-		return -1;
+	fabric_link_init(&e->link, cfg, pool);
+	for (uint8_t lane = 0; lane < FLIT_LANES; lane++) {
+		if (e->link.lanes >> lane & 1)
+			fabric_lane_init(&e->out[lane], pool, cfg->lane_blocks);
+		e->out[lane].number = lane;
 	}
-	return 0;
 }
 
-void fabric_end_fini(struct fabric_end *e)
+bool fabric_end_put(struct fabric_end *e, uint8_t lane, const uint8_t *bytes, uint32_t length)
 {
-	fabric_link_fini(&e->link);
-	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
-		fabric_lane_fini(&e->out[lane]);
-}
-
-static void add(struct fabric_lane *l, const uint8_t *bytes, uint32_t length)
-{
-	uint32_t count = flits_of(length);
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct flit f = { .is_first = i == 0, .is_last = i + 1 == count };
-		uint32_t rest = length - i * FLIT_DATA;
-
-		f.data = bytes + (size_t)i * FLIT_DATA;
-		f.data_bytes = (uint8_t)(rest < FLIT_DATA ? rest : FLIT_DATA);
-		CHECK(fabric_lane_add(l, &f));
-	}
+	CHECK(e->link.lanes >> lane & 1);
+	if (!fabric_lane_put(&e->out[lane], bytes, length))
+		return false;
+	fabric_end_freed(e, lane);
+	return true;
 }
 
 bool fabric_end_post(struct fabric_end *e, uint8_t *bytes, uint32_t length)
@@ -48,47 +33,56 @@ bool fabric_end_post(struct fabric_end *e, uint8_t *bytes, uint32_t length)
 	CHECK(iba_lrh_decode(&h, bytes, length) == WEFT_OK);
 	if (h.lane != IBA_LANE_MANAGEMENT)
 		h.lane = e->lane_of[h.level];
-	CHECK(e->out[h.lane].blocks_max > 0);
-	if (fabric_lane_room(&e->out[h.lane]) < flits_of(length))
-		return false;
 	iba_lrh_encode(&h, bytes);
 	iba_vcrc_put(bytes, length);
-	add(&e->out[h.lane], bytes, length);
-	fabric_end_forward(e);
-	return true;
+	return fabric_end_put(e, h.lane, bytes, length);
+}
+
+void fabric_end_freed(struct fabric_end *e, uint8_t lane)
+{
+	struct fabric_frame *f = fabric_lane_head(&e->out[lane]);
+
+	if (!f || !fabric_link_is_free(&e->link, lane))
+		return;
+	fabric_link_give(&e->link, lane, f);
+	fabric_lane_pass(&e->out[lane]);
 }
 
 void fabric_end_forward(struct fabric_end *e)
 {
-	for (uint8_t lane = 0; lane < FLIT_LANES; lane++) {
-		struct fabric_frame *f;
-
-		if (e->out[lane].blocks_max == 0 || !fabric_link_is_free(&e->link, lane))
-			continue;
-		f = fabric_lane_head(&e->out[lane]);
-		if (!f)
-			continue;
-		fabric_link_give(&e->link, lane, f);
-		fabric_lane_pass(&e->out[lane]);
-	}
+	for (uint8_t lane = 0; lane < FLIT_LANES; lane++)
+		fabric_end_freed(e, lane);
 }
 
-uint32_t fabric_end_take(struct fabric_end *e, uint8_t bytes[IBA_FRAME_MAX])
+struct fabric_frame *fabric_end_next(struct fabric_end *e)
 {
 	for (int lane = FLIT_LANES - 1; lane >= 0; lane--) {
 		struct fabric_lane *in = &e->link.in[lane];
 		struct fabric_frame *f;
 
-		while (in->blocks_max > 0 && (f = fabric_lane_head(in))) {
-			uint32_t length = f->bytes;
-			struct iba_frame decoded;
-
-			fabric_frame_copy(f, bytes);
+		while ((f = fabric_lane_head(in)) && (f->is_kept || f->is_broken)) {
+			e->refused += f->is_broken;
 			fabric_lane_pass(in);
-			if (iba_frame_decode(&decoded, bytes, length) == WEFT_OK)
-				return length;
-			e->refused++;
 		}
+		if (f)
+			return f;
+	}
+	return NULL;
+}
+
+uint32_t fabric_end_take(struct fabric_end *e, uint8_t bytes[IBA_FRAME_MAX])
+{
+	struct fabric_frame *f;
+
+	while ((f = fabric_end_next(e))) {
+		uint32_t length = f->bytes;
+		struct iba_frame decoded;
+
+		fabric_frame_copy(f, true, bytes);
+		fabric_lane_pass(f->lane);
+		if (iba_frame_decode(&decoded, bytes, length) == WEFT_OK)
+			return length;
+		e->refused++;
 	}
 	return 0;
 }

@@ -18,9 +18,9 @@ struct fabric_end {
 	uint64_t refused;	     /* frames that had come, and were none */
 };
 
-/* Its link is down; every service level has lane 0. 0, or -1 when memory is short. */
-int fabric_end_init(struct fabric_end *e, const struct fabric_link_cfg *cfg);
-void fabric_end_fini(struct fabric_end *e);
+/* Its link is down; every service level has lane 0. */
+void fabric_end_init(struct fabric_end *e, const struct fabric_link_cfg *cfg,
+		     struct fabric_pool *pool);
 
 /*
  * A whole frame of the owner, whose lane (but for 15, of management) and VCRC are set here. False:
@@ -28,8 +28,17 @@ void fabric_end_fini(struct fabric_end *e);
  */
 bool fabric_end_post(struct fabric_end *e, uint8_t *bytes, uint32_t length);
 
-/* Hands frames to the link; call it when a frame was posted, or the link has sent something. */
+/* A frame whose lane is known, and whose VCRC does not matter. */
+bool fabric_end_put(struct fabric_end *e, uint8_t lane, const uint8_t *bytes, uint32_t length);
+
+/* Hands the next frame of a lane to the link; call it when one was put, or the link has sent. */
+void fabric_end_freed(struct fabric_end *e, uint8_t lane);
+
+/* All lanes. */
 void fabric_end_forward(struct fabric_end *e);
 
-/* The next frame that has come, lane 15 first. Returns its length; 0: there is none. */
+/* The next frame that has come, lane 15 first, which stays until it is passed; NULL: none. */
+struct fabric_frame *fabric_end_next(struct fabric_end *e);
+
+/* Takes it. Both CRCs are checked. Returns its length; 0: there is none. */
 uint32_t fabric_end_take(struct fabric_end *e, uint8_t bytes[IBA_FRAME_MAX]);

@@ -6,89 +6,241 @@
 
 #include "base/check.h"
 
-int fabric_lane_init(struct fabric_lane *l, uint32_t blocks)
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+enum { SLAB_BYTES = 1 << 16, SMALL = 0, LARGE = 1, SMALL_BYTES = 4 * FLIT_DATA, ALIGN = 16 };
+
+struct fabric_slab {
+	struct fabric_slab *next;
+	uint64_t padding; /* what follows is aligned */
+};
+
+void fabric_pool_init(struct fabric_pool *p, uint64_t bytes_max)
+{
+	*p = (struct fabric_pool){ .taken_max = bytes_max > 0 ? bytes_max : UINT64_MAX };
+}
+
+void fabric_pool_fini(struct fabric_pool *p)
+{
+	while (p->slabs) {
+		struct fabric_slab *s = p->slabs;
+
+		p->slabs = s->next;
+		free(s);
+	}
+	fabric_pool_init(p, 0);
+}
+
+/* More memory, as `*count` pieces of a size; NULL: there is no more. */
+static uint8_t *more(struct fabric_pool *p, size_t size, uint32_t *count)
+{
+	struct fabric_slab *s;
+
+	if (p->taken_max - p->taken_bytes < SLAB_BYTES)
+		return NULL;
+	s = malloc(SLAB_BYTES);
+	if (!s)
+		return NULL;
+	*s = (struct fabric_slab){ .next = p->slabs };
+	p->slabs = s;
+	p->taken_bytes += SLAB_BYTES;
+	*count = (uint32_t)((SLAB_BYTES - sizeof(*s)) / size);
+	return (uint8_t *)(s + 1);
+}
+
+static bool more_frames(struct fabric_pool *p)
+{
+	struct fabric_frame *frames;
+	uint32_t count;
+	uint8_t *at = more(p, sizeof(*frames), &count);
+
+	if (!at)
+		return false;
+	frames = (struct fabric_frame *)(void *)at;
+	for (uint32_t i = count; i > 0; i--) {
+		frames[i - 1].next = p->frames;
+		p->frames = &frames[i - 1];
+	}
+	return true;
+}
+
+static bool more_bytes(struct fabric_pool *p, uint32_t size)
+{
+	size_t room = size == SMALL ? SMALL_BYTES : (size_t)FABRIC_FRAME_FLITS * FLIT_DATA, each;
+	uint32_t count;
+	uint8_t *at;
+
+	each = (sizeof(struct fabric_bytes) + room + ALIGN - 1) / ALIGN * ALIGN;
+	at = more(p, each, &count);
+	if (!at)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		struct fabric_bytes *b = (struct fabric_bytes *)(void *)(at + i * each);
+
+		*b = (struct fabric_bytes){ .next = p->bytes[size], .size = size };
+		p->bytes[size] = b;
+	}
+	return true;
+}
+
+static struct fabric_bytes *bytes_new(struct fabric_pool *p, uint32_t length)
+{
+	uint32_t size = length <= SMALL_BYTES ? SMALL : LARGE;
+	struct fabric_bytes *b;
+
+	if (!p->bytes[size] && !more_bytes(p, size))
+		return NULL;
+	b = p->bytes[size];
+	p->bytes[size] = b->next;
+	b->references = 1;
+	return b;
+}
+
+static void bytes_put(struct fabric_pool *p, struct fabric_bytes *b)
+{
+	if (--b->references > 0)
+		return;
+	b->next = p->bytes[b->size];
+	p->bytes[b->size] = b;
+}
+
+/* ---- Frames of a lane ----------------------------------------------------------------------- */
+
+void fabric_lane_init(struct fabric_lane *l, struct fabric_pool *p, uint32_t blocks)
 {
 	CHECK(blocks >= FABRIC_FRAME_FLITS);
-	*l = (struct fabric_lane){ .blocks_max = blocks };
-	l->blocks = malloc((size_t)blocks * FLIT_DATA);
-	l->frames = calloc(blocks, sizeof(*l->frames));
-	if (l->blocks && l->frames)
-		return 0;
-	fabric_lane_fini(l);
-	return -1;
+	*l = (struct fabric_lane){ .pool = p, .blocks_max = blocks };
 }
 
-void fabric_lane_fini(struct fabric_lane *l)
+/* At the lane's end, with what it refers to; NULL: memory is short. */
+static struct fabric_frame *frame_new(struct fabric_lane *l, struct fabric_bytes *data)
 {
-	free(l->blocks);
-	free(l->frames);
-	*l = (struct fabric_lane){ .blocks_max = 0 };
+	struct fabric_pool *p = l->pool;
+	struct fabric_frame *f;
+
+	if (!data)
+		return NULL;
+	if (!p->frames && !more_frames(p)) {
+		bytes_put(p, data);
+		return NULL;
+	}
+	f = p->frames;
+	p->frames = f->next;
+	*f = (struct fabric_frame){ .lane = l, .data = data };
+	if (l->head)
+		l->last->next = f;
+	else
+		l->head = f;
+	l->last = f;
+	return f;
 }
 
-static struct fabric_frame *frame_at(const struct fabric_lane *l, uint32_t number)
+static void frame_free(struct fabric_frame *f)
 {
-	return &l->frames[number % l->blocks_max];
+	struct fabric_lane *l = f->lane;
+
+	bytes_put(l->pool, f->data);
+	l->blocks_used -= f->flits;
+	f->next = l->pool->frames;
+	l->pool->frames = f;
+	if (!l->is_watched || l->is_released)
+		return;
+	l->is_released = true;
+	l->next_released = l->pool->released;
+	l->pool->released = l;
 }
 
-static uint8_t *block_at(const struct fabric_lane *l, uint32_t number)
+struct fabric_lane *fabric_pool_released(struct fabric_pool *p)
 {
-	return l->blocks + (size_t)(number % l->blocks_max) * FLIT_DATA;
+	struct fabric_lane *l = p->released;
+
+	if (!l)
+		return NULL;
+	p->released = l->next_released;
+	l->is_released = false;
+	return l;
 }
 
 /* The frame that is coming in; NULL: none. */
 static struct fabric_frame *coming(const struct fabric_lane *l)
 {
-	struct fabric_frame *f = frame_at(l, l->frame_end - 1);
-
-	return l->frame_end != l->frame_begin && !f->is_whole ? f : NULL;
+	return l->head && !l->last->is_whole ? l->last : NULL;
 }
 
-bool fabric_lane_add(struct fabric_lane *l, const struct flit *piece)
+static void grow(struct fabric_frame *f, uint32_t flits, uint32_t bytes)
+{
+	f->flits += flits;
+	f->bytes += bytes;
+	f->lane->blocks_used += flits;
+}
+
+enum fabric_added fabric_lane_add(struct fabric_lane *l, const struct flit *piece)
 {
 	struct fabric_frame *f = coming(l);
 
-	CHECK(fabric_lane_room(l) > 0);
 	if (piece->is_first == (f != NULL) || (f && f->flits == FABRIC_FRAME_FLITS))
-		return false;
-	if (!f) {
-		f = frame_at(l, l->frame_end++);
-		*f = (struct fabric_frame){ .lane = l, .first = l->block_end };
-	}
-	memcpy(block_at(l, l->block_end++), piece->data, piece->data_bytes);
-	f->flits++;
-	f->bytes += piece->data_bytes;
+		return FABRIC_NO_FRAME;
+	if (!f)
+		f = frame_new(l, bytes_new(l->pool, IBA_FRAME_MAX));
+	if (!f)
+		return FABRIC_NO_ROOM;
+	memcpy(f->data->at + f->bytes, piece->data, piece->data_bytes);
+	grow(f, 1, piece->data_bytes);
 	f->is_whole = piece->is_last;
+	return FABRIC_ADDED;
+}
+
+enum fabric_added fabric_lane_share(struct fabric_lane *l, const struct fabric_frame *of,
+				    uint32_t index, uint32_t flits)
+{
+	bool is_last = of->is_whole && index + flits == of->flits;
+	struct fabric_frame *f = coming(l);
+
+	if ((index == 0) == (f != NULL) || (f && f->data != of->data))
+		return FABRIC_NO_FRAME;
+	if (!f) {
+		of->data->references++;
+		f = frame_new(l, of->data);
+	}
+	if (!f)
+		return FABRIC_NO_ROOM;
+	grow(f, flits, is_last ? of->bytes - f->bytes : flits * FLIT_DATA);
+	f->is_whole = is_last;
+	return FABRIC_ADDED;
+}
+
+bool fabric_lane_put(struct fabric_lane *l, const uint8_t *bytes, uint32_t length)
+{
+	uint32_t flits = flits_of(length);
+	struct fabric_frame *f;
+
+	if (fabric_lane_room(l) < flits)
+		return false;
+	f = frame_new(l, bytes_new(l->pool, length));
+	if (!f)
+		return false;
+	memcpy(f->data->at, bytes, length);
+	grow(f, flits, length);
+	f->is_whole = true;
 	return true;
 }
 
+/* The one before it is the last again: it is found by walking, as links go down seldom. */
 void fabric_lane_cut(struct fabric_lane *l)
 {
-	struct fabric_frame *f = coming(l);
+	struct fabric_frame *f = coming(l), *before = l->head;
 
 	if (!f)
 		return;
-	l->block_end -= f->flits;
-	l->frame_end--;
-}
-
-struct fabric_frame *fabric_lane_head(struct fabric_lane *l)
-{
-	struct fabric_frame *f = frame_at(l, l->frame_head);
-
-	return l->frame_head != l->frame_end && f->is_whole ? f : NULL;
-}
-
-/* In the order in which they came: an older one that is still held keeps the blocks of younger. */
-static void release(struct fabric_lane *l)
-{
-	while (l->frame_begin != l->frame_head) {
-		struct fabric_frame *f = frame_at(l, l->frame_begin);
-
-		if (!f->is_passed || f->references > 0)
-			return;
-		l->block_begin += f->flits;
-		l->frame_begin++;
+	if (before == f) {
+		l->head = l->last = NULL;
+	} else {
+		while (before->next != f)
+			before = before->next;
+		before->next = NULL;
+		l->last = before;
 	}
+	frame_free(f);
 }
 
 void fabric_lane_pass(struct fabric_lane *l)
@@ -96,54 +248,77 @@ void fabric_lane_pass(struct fabric_lane *l)
 	struct fabric_frame *f = fabric_lane_head(l);
 
 	CHECK(f);
+	l->head = f->next;
+	f->next = NULL;
 	f->is_passed = true;
-	l->frame_head++;
-	release(l);
+	if (f->references == 0)
+		frame_free(f);
 }
 
 void fabric_frame_put(struct fabric_frame *f)
 {
 	CHECK(f->references > 0);
-	f->references--;
-	release(f->lane);
+	if (--f->references == 0 && f->is_passed)
+		frame_free(f);
 }
 
-uint32_t fabric_frame_flit(const struct fabric_frame *f, uint32_t index, const uint8_t **data)
+/* ---- Bytes ---------------------------------------------------------------------------------- */
+
+enum { LANE_SHIFT = 4, LANE_REST = 0xf }; /* of the first byte */
+
+static void lane_put(uint8_t *bytes, uint8_t lane)
 {
+	bytes[0] = (uint8_t)(lane << LANE_SHIFT | (bytes[0] & LANE_REST));
+}
+
+static uint16_t vcrc_on(const struct fabric_frame *f, uint8_t lane)
+{
+	uint8_t bytes[FABRIC_FRAME_FLITS * FLIT_DATA];
+
+	memcpy(bytes, f->data->at, f->bytes);
+	lane_put(bytes, lane);
+	return iba_vcrc(bytes, f->bytes - IBA_VCRC_BYTES);
+}
+
+/* The VCRC may lie in two flits. */
+uint32_t fabric_frame_flit(struct fabric_frame *f, uint32_t index, uint8_t lane,
+			   uint8_t bytes[FLIT_DATA])
+{
+	uint32_t at = index * FLIT_DATA, length = FLIT_DATA;
+
 	CHECK(index < f->flits);
-	*data = block_at(f->lane, f->first + index);
-	return index + 1 < f->flits ? FLIT_DATA : f->bytes - index * FLIT_DATA;
+	if (index + 1 == f->flits && f->is_whole)
+		length = f->bytes - at;
+	memcpy(bytes, f->data->at + at, length);
+	if (index == 0)
+		lane_put(bytes, lane);
+	for (uint32_t i = f->bytes - IBA_VCRC_BYTES; f->is_whole && i < f->bytes; i++) {
+		if (i < at || i >= at + length)
+			continue;
+		if (!f->has_vcrc)
+			f->vcrc = vcrc_on(f, lane);
+		f->has_vcrc = true;
+		bytes[i - at] = (uint8_t)(f->vcrc >> (i + IBA_VCRC_BYTES - f->bytes) * 8);
+	}
+	return length;
 }
 
-void fabric_frame_copy(const struct fabric_frame *f, uint8_t *to)
+void fabric_frame_copy(const struct fabric_frame *f, bool has_vcrc, uint8_t *to)
 {
-	for (uint32_t i = 0; i < f->flits; i++) {
-		const uint8_t *data;
-		uint32_t bytes = fabric_frame_flit(f, i, &data);
-
-		memcpy(to + (size_t)i * FLIT_DATA, data, bytes);
-	}
+	memcpy(to, f->data->at, f->bytes);
+	if (f->lane->number < FLIT_LANES)
+		lane_put(to, f->lane->number);
+	if (has_vcrc)
+		iba_vcrc_put(to, f->bytes);
+	else
+		memset(to + f->bytes - IBA_VCRC_BYTES, 0, IBA_VCRC_BYTES);
 }
 
 bool fabric_frame_lrh(const struct fabric_frame *f, struct iba_lrh *h)
 {
-	return iba_lrh_decode(h, block_at(f->lane, f->first), f->bytes) == WEFT_OK;
-}
-
-void fabric_frame_set_lane(struct fabric_frame *f, uint8_t lane)
-{
-	uint8_t bytes[IBA_FRAME_MAX];
-	struct iba_lrh h;
-
-	CHECK(f->bytes <= sizeof(bytes) && fabric_frame_lrh(f, &h));
-	fabric_frame_copy(f, bytes);
-	h.lane = lane;
-	iba_lrh_encode(&h, bytes);
-	iba_vcrc_put(bytes, f->bytes);
-	for (uint32_t i = 0; i < f->flits; i++) {
-		const uint8_t *data;
-		uint32_t length = fabric_frame_flit(f, i, &data);
-
-		memcpy(block_at(f->lane, f->first + i), bytes + (size_t)i * FLIT_DATA, length);
-	}
+	if (iba_lrh_decode(h, f->data->at, f->bytes) != WEFT_OK)
+		return false;
+	if (f->lane->number < FLIT_LANES)
+		h->lane = f->lane->number;
+	return true;
 }

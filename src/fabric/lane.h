@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The buffer of a virtual lane: a ring of blocks, a flit each, and the frames in them. A frame
- * stays where it came in until every output that has it has sent it, and the next node has
- * acknowledged it; only then does the sender get credit for its blocks. So a link that sends again
- * needs no copy.
+ * The buffer of a virtual lane: how many flits it has room for, and the frames in it, in their
+ * order. A frame stays where it came in until every output that has it has sent it, and the next
+ * node has acknowledged it; only then does the sender get credit for its flits. So a link that
+ * sends again needs no copy.
+ *
+ * The bytes of a frame are there once in a process, and every node where it is refers to them: what
+ * differs from link to link, the lane in its header and the VCRC, is put in when they leave the
+ * process. Memory comes from a pool that all lanes share, as frames come.
  */
 #pragma once
 
@@ -14,51 +18,95 @@
 #include "wire/flit.h"
 #include "wire/iba_frame.h"
 
-enum { FABRIC_FRAME_FLITS = (IBA_FRAME_MAX + FLIT_DATA - 1) / FLIT_DATA };
+enum { FABRIC_FRAME_FLITS = (IBA_FRAME_MAX + FLIT_DATA - 1) / FLIT_DATA, FABRIC_SIZES = 2 };
 
 struct fabric_lane;
+struct fabric_slab;
+
+struct fabric_bytes {
+	struct fabric_bytes *next; /* unused */
+	uint32_t references;
+	uint32_t size; /* which of the pool's lists */
+	uint8_t at[];
+};
 
 struct fabric_frame {
+	struct fabric_frame *next; /* on its lane, or unused */
 	struct fabric_lane *lane;
-	uint32_t first; /* block */
+	struct fabric_bytes *data;
+	uint64_t pending; /* outputs that it waits for, once it was routed */
 	uint32_t flits, bytes;
 	uint32_t references; /* outputs that have it */
-	uint64_t pending;    /* outputs that it waits for, once it was routed */
+	uint16_t vcrc;	     /* as it leaves, once it was made */
 	uint8_t out_lane;    /* on which it leaves, then */
+	uint8_t port;	     /* where it came in, once it left its lane */
+	bool has_vcrc;
 	bool is_whole;
 	bool is_routed;
 	bool is_passed; /* no more outputs get it */
+	bool is_kept;	/* by the node's agents: the owner does not get it */
+	bool is_broken; /* its VCRC was wrong: it goes no further */
+};
+
+struct fabric_pool {
+	struct fabric_frame *frames;		  /* unused */
+	struct fabric_bytes *bytes[FABRIC_SIZES]; /* unused: small ones, large ones */
+	struct fabric_slab *slabs;
+	struct fabric_lane *released;	 /* lanes that have room again */
+	uint64_t taken_bytes, taken_max; /* of memory */
 };
 
 struct fabric_lane {
-	uint32_t blocks_max; /* 0: the port has no such lane */
-	uint8_t *blocks;
-	struct fabric_frame *frames; /* as many */
-	/* They only grow, and count modulo 2^32. */
-	uint32_t block_begin, block_end;
-	uint32_t frame_begin, frame_head, frame_end; /* oldest; next to leave; next to come */
+	struct fabric_pool *pool;
+	struct fabric_frame *head, *last; /* next to leave; last that came */
+	uint32_t blocks_max;		  /* flits; 0: the port has no such lane */
+	uint32_t blocks_used;
+	uint32_t port, owner;	      /* where it is, as its owner numbers ports */
+	uint8_t number;		      /* FLIT_LANES: that of no link, frames of all may be there */
+	bool is_released, is_watched; /* on the pool's list; goes there when it has room again */
+	bool is_waiting;	      /* its head waits at an output */
+	struct fabric_lane *next_released, *next_waiting;
 };
 
-/* At least FABRIC_FRAME_FLITS blocks. 0, or -1 when memory is short. */
-int fabric_lane_init(struct fabric_lane *l, uint32_t blocks);
-void fabric_lane_fini(struct fabric_lane *l);
+/* It takes at most so much memory; 0: as much as there is. */
+void fabric_pool_init(struct fabric_pool *p, uint64_t bytes_max);
+void fabric_pool_fini(struct fabric_pool *p);
+
+/* The next watched lane that has room again; NULL: none. */
+struct fabric_lane *fabric_pool_released(struct fabric_pool *p);
+
+/* At least FABRIC_FRAME_FLITS blocks. */
+void fabric_lane_init(struct fabric_lane *l, struct fabric_pool *p, uint32_t blocks);
 
 static inline uint32_t fabric_lane_room(const struct fabric_lane *l)
 {
-	return l->blocks_max - (l->block_end - l->block_begin);
+	return l->blocks_max - l->blocks_used;
 }
 
-/*
- * Adds a flit, for which there is room. False: it does not continue the frame before it, or begin
- * one, or the frame is longer than any.
- */
-bool fabric_lane_add(struct fabric_lane *l, const struct flit *f);
+enum fabric_added {
+	FABRIC_ADDED,
+	FABRIC_NO_FRAME, /* it continues no frame, begins none, or that is too long */
+	FABRIC_NO_ROOM	 /* of the lane, or memory is short */
+};
+
+/* A flit that came as bytes. */
+enum fabric_added fabric_lane_add(struct fabric_lane *l, const struct flit *f);
+
+/* Flits of a frame in another lane, from `index` on: the same bytes are here, too. */
+enum fabric_added fabric_lane_share(struct fabric_lane *l, const struct fabric_frame *of,
+				    uint32_t index, uint32_t flits);
+
+/* A whole frame; its bytes are copied. False: there is no room. */
+bool fabric_lane_put(struct fabric_lane *l, const uint8_t *bytes, uint32_t length);
 
 /* Takes back a frame whose rest does not come. */
 void fabric_lane_cut(struct fabric_lane *l);
 
 /* The next whole frame that waits for its outputs; NULL: none. */
-struct fabric_frame *fabric_lane_head(struct fabric_lane *l);
+static inline struct fabric_frame *fabric_lane_head(const struct fabric_lane *l)
+{
+	return l->head && l->head->is_whole ? l->head : NULL;
+}
 
 /* The head needs no more outputs; without a reference it is gone. */
 void fabric_lane_pass(struct fabric_lane *l);
@@ -66,14 +114,21 @@ void fabric_lane_pass(struct fabric_lane *l);
 /* Gives a reference back. */
 void fabric_frame_put(struct fabric_frame *f);
 
-/* The bytes of a flit of it; returns their number. */
-uint32_t fabric_frame_flit(const struct fabric_frame *f, uint32_t index, const uint8_t **data);
+/* A flit of it as it leaves on `lane`, lane and VCRC put in; returns the number of bytes. */
+uint32_t fabric_frame_flit(struct fabric_frame *f, uint32_t index, uint8_t lane,
+			   uint8_t bytes[FLIT_DATA]);
 
-/* All of it, to room for f->bytes. */
-void fabric_frame_copy(const struct fabric_frame *f, uint8_t *to);
+/* All of it as it came, to room for f->bytes: with its lane, and with its VCRC or zeros there. */
+void fabric_frame_copy(const struct fabric_frame *f, bool has_vcrc, uint8_t *to);
+
+/* It goes to more than one port. */
+static inline bool fabric_frame_is_multicast(const struct fabric_frame *f)
+{
+	enum { TO_AT = 2, LID_FIRST = IBA_LID_MULTICAST_MIN >> 8 };
+
+	return f->data->at[TO_AT] >= LID_FIRST &&
+	       !(f->data->at[TO_AT] == UINT8_MAX && f->data->at[TO_AT + 1] == UINT8_MAX);
+}
 
 /* Its local route header. False: it has none that is right. */
 bool fabric_frame_lrh(const struct fabric_frame *f, struct iba_lrh *h);
-
-/* Writes the lane on which it leaves into that, and the VCRC anew. */
-void fabric_frame_set_lane(struct fabric_frame *f, uint8_t lane);

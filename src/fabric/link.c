@@ -8,31 +8,22 @@
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-static bool has_lane(const struct fabric_link_cfg *cfg, uint32_t lane)
-{
-	return lane < cfg->lanes || lane == IBA_LANE_MANAGEMENT;
-}
-
-int fabric_link_init(struct fabric_link *l, const struct fabric_link_cfg *cfg)
+void fabric_link_init(struct fabric_link *l, const struct fabric_link_cfg *cfg,
+		      struct fabric_pool *pool)
 {
 	CHECK(cfg->lanes > 0 && cfg->lanes <= IBA_LANE_MANAGEMENT);
 	memset(l, 0, sizeof(*l));
 	l->cfg = *cfg;
+	if (cfg->run_flits == 0 || cfg->run_flits > FABRIC_FRAME_FLITS)
+		l->cfg.run_flits = FABRIC_FRAME_FLITS;
+	l->lanes = ((UINT32_C(1) << cfg->lanes) - 1) | UINT32_C(1) << IBA_LANE_MANAGEMENT;
 	l->resend_at_ns = l->ack_at_ns = UINT64_MAX;
 	fabric_arbiter_init(&l->arbiter);
-	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
-		if (!has_lane(cfg, lane) || fabric_lane_init(&l->in[lane], cfg->lane_blocks) == 0)
-			continue;
-		fabric_link_fini(l);
-		return -1;
+	for (uint8_t lane = 0; lane < FLIT_LANES; lane++) {
+		if (l->lanes >> lane & 1)
+			fabric_lane_init(&l->in[lane], pool, cfg->lane_blocks);
+		l->in[lane].number = lane;
 	}
-	return 0;
-}
-
-void fabric_link_fini(struct fabric_link *l)
-{
-	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
-		fabric_lane_fini(&l->in[lane]);
 }
 
 static uint16_t limit_of(const struct fabric_link *l, uint32_t lane)
@@ -46,6 +37,7 @@ void fabric_link_up(struct fabric_link *l)
 	CHECK(!l->is_up);
 	l->is_up = true;
 	l->acked = l->next = l->end = l->expected = 0;
+	l->run_begin = l->run_next = l->run_end = 0;
 	memset(l->sent, 0, sizeof(l->sent));
 	memset(l->limits, 0, sizeof(l->limits));
 	memset(l->taken, 0, sizeof(l->taken));
@@ -62,16 +54,23 @@ static void drop(struct fabric_link *l, struct fabric_frame *f)
 	fabric_frame_put(f);
 }
 
+/* The run with the last flit of its frame holds that. */
+static bool is_frames_end(const struct fabric_sent *s)
+{
+	return s->frame->is_whole && s->index + s->flits == s->frame->flits;
+}
+
 void fabric_link_down(struct fabric_link *l)
 {
 	l->is_up = false;
-	for (; l->acked != l->end; l->acked++) {
-		const struct fabric_sent *s = &l->window[l->acked % FABRIC_WINDOW];
+	for (; l->run_begin != l->run_end; l->run_begin++) {
+		const struct fabric_sent *s = &l->window[l->run_begin % FABRIC_RUNS];
 
-		if (s->index + 1 == s->frame->flits)
+		if (is_frames_end(s))
 			drop(l, s->frame);
 	}
-	l->next = l->end;
+	l->acked = l->next = l->end;
+	l->run_next = l->run_end;
 	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
 		if (l->sending[lane])
 			drop(l, l->sending[lane]);
@@ -79,15 +78,11 @@ void fabric_link_down(struct fabric_link *l)
 		if (l->in[lane].blocks_max > 0)
 			fabric_lane_cut(&l->in[lane]);
 	}
+	l->sending_lanes = 0;
 	l->resend_at_ns = l->ack_at_ns = UINT64_MAX;
 }
 
 /* ---- Out ------------------------------------------------------------------------------------ */
-
-bool fabric_link_is_free(const struct fabric_link *l, uint8_t lane)
-{
-	return l->is_up && has_lane(&l->cfg, lane) && !l->sending[lane];
-}
 
 void fabric_link_give(struct fabric_link *l, uint8_t lane, struct fabric_frame *f)
 {
@@ -95,12 +90,15 @@ void fabric_link_give(struct fabric_link *l, uint8_t lane, struct fabric_frame *
 	f->references++;
 	l->sending[lane] = f;
 	l->sending_at[lane] = 0;
+	l->sending_lanes |= UINT32_C(1) << lane;
 }
 
 /* Limits and counts are modulo 2^16, and never half of that apart. */
-static bool has_credit(const struct fabric_link *l, uint32_t lane)
+static uint32_t credit_of(const struct fabric_link *l, uint32_t lane)
 {
-	return (int16_t)(l->limits[lane] - l->sent[lane]) > 0;
+	int16_t credit = (int16_t)(l->limits[lane] - l->sent[lane]);
+
+	return credit > 0 ? (uint32_t)credit : 0;
 }
 
 /* Lanes with a frame for which the other end has room. */
@@ -108,15 +106,13 @@ static uint32_t ready_lanes(struct fabric_link *l)
 {
 	uint32_t ready = 0;
 
-	l->is_stalled = false;
-	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
-		if (!l->sending[lane])
-			continue;
-		if (has_credit(l, lane))
+	for (uint32_t left = l->sending_lanes; left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(left);
+
+		if (credit_of(l, lane) > 0)
 			ready |= UINT32_C(1) << lane;
-		else
-			l->is_stalled = true;
 	}
+	l->is_stalled = ready != l->sending_lanes;
 	return ready;
 }
 
@@ -128,52 +124,80 @@ static void watch(struct fabric_link *l, uint64_t now_ns)
 		l->resend_at_ns = deadline_after(now_ns, l->cfg.resend_ns);
 }
 
-static size_t ack_send(struct fabric_link *l, uint8_t bytes[FLIT_BYTES_MAX])
+static void ack_send(struct fabric_link *l, struct fabric_run *r)
 {
-	struct flit f = { .kind = FLIT_ACK, .sequence = l->expected };
-
-	f.wants_resend = l->wants_resend;
-	f.wants_ack = l->wants_ack;
+	r->kind = FLIT_ACK;
+	r->flits = 1;
+	r->frame = NULL;
+	r->lane = r->credit_lane = 0;
+	r->sequence = l->expected;
+	r->wants_resend = l->wants_resend;
+	r->wants_ack = l->wants_ack;
 	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
-		f.limits[lane] = l->told[lane] = limit_of(l, lane);
+		r->limits[lane] = l->told[lane] = limit_of(l, lane);
 	l->owes_ack = l->wants_resend = l->wants_ack = false;
 	l->unacknowledged = 0;
 	l->ack_at_ns = UINT64_MAX;
 	l->counts.acks_sent++;
-	return flit_encode(&f, bytes);
 }
 
-static size_t piece_send(struct fabric_link *l, uint8_t bytes[FLIT_BYTES_MAX])
+/* From `next` on to the end of its run. */
+static void piece_send(struct fabric_link *l, struct fabric_run *r)
 {
-	const struct fabric_sent *s = &l->window[l->next % FABRIC_WINDOW];
-	struct flit f = { .kind = FLIT_FRAME, .lane = s->lane, .sequence = l->next++ };
-	uint32_t credit_lane = l->credit_lane;
+	const struct fabric_sent *s = &l->window[l->run_next % FABRIC_RUNS];
+	uint32_t skipped = (uint16_t)(l->next - s->sequence), credit_lane = l->credit_lane;
 
-	f.data_bytes = (uint8_t)fabric_frame_flit(s->frame, s->index, &f.data);
-	f.is_first = s->index == 0;
-	f.is_last = s->index + 1 == s->frame->flits;
-	f.credit_lane = l->credit_lane;
-	f.limits[credit_lane] = l->told[credit_lane] = limit_of(l, credit_lane);
+	r->kind = FLIT_FRAME;
+	r->wants_resend = r->wants_ack = false;
+	r->frame = s->frame;
+	r->lane = s->lane;
+	r->sequence = l->next;
+	r->index = s->index + skipped;
+	r->flits = s->flits - skipped;
+	r->credit_lane = l->credit_lane;
+	r->limits[credit_lane] = l->told[credit_lane] = limit_of(l, credit_lane);
 	do {
 		l->credit_lane = (l->credit_lane + 1) % FLIT_LANES;
-	} while (!has_lane(&l->cfg, l->credit_lane));
-	l->counts.flits_sent++;
-	return flit_encode(&f, bytes);
+	} while (!(l->lanes >> l->credit_lane & 1));
+	l->next = (uint16_t)(l->next + r->flits);
+	l->run_next++;
+	l->counts.flits_sent += r->flits;
 }
 
-/* The next flit of a lane's frame enters the window. */
-static void piece_begin(struct fabric_link *l, uint8_t lane)
+static void frame_count(struct fabric_link *l, const struct fabric_frame *f)
+{
+	l->counts.frames_sent++;
+	l->counts.words_sent += f->bytes / 4;
+	l->counts.multicast_sent += fabric_frame_is_multicast(f);
+}
+
+/* The next flits of a lane's frame enter the window. */
+static void piece_begin(struct fabric_link *l, uint32_t ready, uint8_t lane)
 {
 	struct fabric_frame *f = l->sending[lane];
+	uint32_t most = FABRIC_WINDOW - (uint16_t)(l->end - l->acked);
+	uint32_t flits = f->flits - l->sending_at[lane], credit = credit_of(l, lane);
 
-	l->window[l->end++ % FABRIC_WINDOW] = (struct fabric_sent){ .frame = f,
-								    .index = l->sending_at[lane]++,
-								    .lane = lane };
-	l->sent[lane]++;
+	most = most < l->cfg.run_flits ? most : l->cfg.run_flits;
+	most = most < credit ? most : credit;
+	flits = flits < most ? flits : most;
+	if (flits > 1)
+		flits = 1 + fabric_arbiter_more(&l->arbiter, ready, lane, flits - 1);
+	l->window[l->run_end++ % FABRIC_RUNS] = (struct fabric_sent){
+		.frame = f,
+		.index = l->sending_at[lane],
+		.sequence = l->end,
+		.flits = (uint16_t)flits,
+		.lane = lane,
+	};
+	l->end = (uint16_t)(l->end + flits);
+	l->sent[lane] = (uint16_t)(l->sent[lane] + flits);
+	l->sending_at[lane] += flits;
 	if (l->sending_at[lane] < f->flits)
 		return;
 	l->sending[lane] = NULL;
-	l->counts.frames_sent++;
+	l->sending_lanes &= ~(UINT32_C(1) << lane);
+	frame_count(l, f);
 }
 
 /*
@@ -182,41 +206,81 @@ static void piece_begin(struct fabric_link *l, uint8_t lane)
  */
 static bool owes_credit(const struct fabric_link *l)
 {
-	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
-		uint16_t left = (uint16_t)(l->told[lane] - l->taken[lane]);
+	for (uint32_t left = l->lanes; left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(left);
+		uint16_t known = (uint16_t)(l->told[lane] - l->taken[lane]);
 
-		if (left < l->in[lane].blocks_max / 2 && limit_of(l, lane) != l->told[lane])
+		if (known < l->in[lane].blocks_max / 2 && limit_of(l, lane) != l->told[lane])
 			return true;
 	}
 	return false;
 }
 
-size_t fabric_link_send(struct fabric_link *l, uint64_t now_ns, uint8_t bytes[FLIT_BYTES_MAX])
+static bool owes_news(const struct fabric_link *l)
 {
-	size_t length = 0;
+	return l->owes_ack || l->wants_resend || l->wants_ack || owes_credit(l);
+}
+
+static bool has_window(const struct fabric_link *l)
+{
+	return (uint16_t)(l->end - l->acked) < FABRIC_WINDOW &&
+	       l->run_end - l->run_begin < FABRIC_RUNS;
+}
+
+bool fabric_link_has_more(struct fabric_link *l)
+{
+	return l->is_up && (owes_news(l) || l->next != l->end ||
+			    (l->sending_lanes && ready_lanes(l) && has_window(l)));
+}
+
+bool fabric_link_send(struct fabric_link *l, uint64_t now_ns, struct fabric_run *r)
+{
+	bool has_sent = true;
 	uint32_t ready;
 	int lane;
 
 	if (!l->is_up)
-		return 0;
-	if (l->owes_ack || l->wants_resend || l->wants_ack || owes_credit(l))
-		return ack_send(l, bytes);
+		return false;
+	if (owes_news(l)) {
+		ack_send(l, r);
+		return true;
+	}
 	if (l->next != l->end) {
-		l->counts.flits_resent++;
-		length = piece_send(l, bytes);
+		piece_send(l, r);
+		l->counts.flits_resent += r->flits;
 	} else {
 		ready = ready_lanes(l);
-		lane = (uint16_t)(l->end - l->acked) < FABRIC_WINDOW
-			       ? fabric_arbiter_pick(&l->arbiter, ready)
-			       : -1;
+		lane = ready && has_window(l) ? fabric_arbiter_pick(&l->arbiter, ready) : -1;
 		l->counts.waits += l->is_stalled;
-		if (lane >= 0) {
-			piece_begin(l, (uint8_t)lane);
-			length = piece_send(l, bytes);
+		has_sent = lane >= 0;
+		if (has_sent) {
+			piece_begin(l, ready, (uint8_t)lane);
+			piece_send(l, r);
 		}
 	}
 	watch(l, now_ns);
-	return length;
+	return has_sent;
+}
+
+size_t fabric_run_encode(const struct fabric_run *r, uint32_t flit, uint8_t bytes[FLIT_BYTES_MAX])
+{
+	struct flit f = { .kind = r->kind, .lane = r->lane, .credit_lane = r->credit_lane };
+	uint8_t data[FLIT_DATA];
+
+	CHECK(flit < r->flits);
+	f.sequence = (uint16_t)(r->sequence + flit);
+	f.wants_resend = r->wants_resend;
+	f.wants_ack = r->wants_ack;
+	if (r->kind == FLIT_ACK) {
+		memcpy(f.limits, r->limits, sizeof(f.limits));
+		return flit_encode(&f, bytes);
+	}
+	f.limits[f.credit_lane] = r->limits[f.credit_lane];
+	f.data = data;
+	f.data_bytes = (uint8_t)fabric_frame_flit(r->frame, r->index + flit, r->lane, data);
+	f.is_first = r->index + flit == 0;
+	f.is_last = r->frame->is_whole && r->index + flit + 1 == r->frame->flits;
+	return flit_encode(&f, bytes);
 }
 
 /* ---- In ------------------------------------------------------------------------------------- */
@@ -230,58 +294,176 @@ static void limit_learn(struct fabric_link *l, uint32_t lane, uint16_t limit)
 
 static void resend_ask(struct fabric_link *l)
 {
+	l->counts.recovers += !l->has_asked;
 	l->wants_resend = !l->has_asked;
 	l->has_asked = true;
 }
 
-static void ack_recv(struct fabric_link *l, uint64_t now_ns, const struct flit *f)
+/* Flits from the oldest on are sent again. */
+static void rewind(struct fabric_link *l)
+{
+	l->next = l->acked;
+	l->run_next = l->run_begin;
+}
+
+/* An acknowledgement may end within a run, where a flit was damaged. */
+static void acknowledge(struct fabric_link *l, uint16_t sequence)
+{
+	bool is_ahead = (uint16_t)(l->end - l->next) > (uint16_t)(l->end - sequence);
+
+	l->acked = sequence;
+	while (l->run_begin != l->run_end) {
+		struct fabric_sent *s = &l->window[l->run_begin % FABRIC_RUNS];
+		uint16_t done = (uint16_t)(sequence - s->sequence);
+
+		if (done < s->flits) {
+			s->sequence = sequence;
+			s->index += done;
+			s->flits = (uint16_t)(s->flits - done);
+			break;
+		}
+		l->run_begin++;
+		if (is_frames_end(s))
+			fabric_frame_put(s->frame);
+	}
+	if (is_ahead)
+		rewind(l);
+}
+
+static void ack_take(struct fabric_link *l, uint64_t now_ns, const struct fabric_run *r)
 {
 	uint16_t outstanding = (uint16_t)(l->end - l->acked);
 
 	l->counts.acks_taken++;
 	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
-		limit_learn(l, lane, f->limits[lane]);
-	l->owes_ack |= f->wants_ack;
-	if ((uint16_t)(f->sequence - l->acked) > outstanding)
+		limit_learn(l, lane, r->limits[lane]);
+	l->owes_ack |= r->wants_ack;
+	if ((uint16_t)(r->sequence - l->acked) > outstanding)
 		return; /* an old one */
-	if (f->sequence != l->acked)
+	if (r->sequence != l->acked) {
 		l->resend_at_ns = UINT64_MAX;
-	for (; l->acked != f->sequence; l->acked++) {
-		const struct fabric_sent *s = &l->window[l->acked % FABRIC_WINDOW];
-
-		if (s->index + 1 == s->frame->flits)
-			fabric_frame_put(s->frame);
+		acknowledge(l, r->sequence);
 	}
-	if (f->wants_resend || (uint16_t)(l->end - l->next) > (uint16_t)(l->end - l->acked))
-		l->next = l->acked;
+	if (r->wants_resend)
+		rewind(l);
 	watch(l, now_ns);
 }
 
-static void take(struct fabric_link *l, uint64_t now_ns, const struct flit *f)
+/* Of flits that have come in order. */
+static void taken(struct fabric_link *l, uint64_t now_ns, uint32_t lane, uint32_t flits)
 {
-	struct fabric_lane *lane = &l->in[f->lane];
-
-	if (lane->blocks_max == 0 || fabric_lane_room(lane) == 0) {
-		l->counts.overruns++; /* it was told that there is no room */
-		return;
-	}
-	if (!fabric_lane_add(lane, f)) {
-		l->counts.malformed++;
-		return;
-	}
-	l->expected++;
-	l->taken[f->lane]++;
+	l->expected = (uint16_t)(l->expected + flits);
+	l->taken[lane] = (uint16_t)(l->taken[lane] + flits);
 	l->has_asked = false;
-	l->counts.flits_taken++;
-	l->counts.frames_taken += f->is_last;
-	if (++l->unacknowledged >= FABRIC_ACK_FLITS)
+	l->counts.flits_taken += flits;
+	if (l->in[lane].last && l->in[lane].last->is_whole) {
+		const struct fabric_frame *f = l->in[lane].last;
+
+		l->counts.frames_taken++;
+		l->counts.words_taken += f->bytes / 4;
+		l->counts.multicast_taken += fabric_frame_is_multicast(f);
+	}
+	l->unacknowledged += flits;
+	if (l->unacknowledged >= FABRIC_ACK_FLITS)
 		l->owes_ack = true;
 	else if (l->ack_at_ns == UINT64_MAX)
 		l->ack_at_ns = deadline_after(now_ns, l->cfg.ack_delay_ns);
 }
 
+/* False: it is taken later, or was already. */
+static bool is_due(struct fabric_link *l, uint16_t sequence, uint32_t flits)
+{
+	uint16_t had = (uint16_t)(l->expected - sequence);
+
+	if (had < flits)
+		return true;
+	if ((int16_t)had < 0)
+		resend_ask(l); /* those before it were lost */
+	else
+		l->owes_ack = true; /* the acknowledgement was */
+	return false;
+}
+
+/* False: the other end was told that there is no room. */
+static bool has_room(struct fabric_link *l, uint8_t lane, uint32_t flits)
+{
+	if (l->lanes >> lane & 1 && fabric_lane_room(&l->in[lane]) >= flits)
+		return true;
+	l->counts.overruns++;
+	return false;
+}
+
+static void refuse(struct fabric_link *l, enum fabric_added why)
+{
+	if (why == FABRIC_NO_FRAME)
+		l->counts.malformed++;
+	else
+		l->counts.overruns++;
+}
+
+void fabric_link_take(struct fabric_link *l, uint64_t now_ns, const struct fabric_run *r)
+{
+	enum fabric_added added;
+	uint32_t had;
+
+	if (!l->is_up)
+		return;
+	if (r->kind == FLIT_ACK) {
+		ack_take(l, now_ns, r);
+		return;
+	}
+	limit_learn(l, r->credit_lane, r->limits[r->credit_lane]);
+	if (!is_due(l, r->sequence, r->flits))
+		return;
+	had = (uint16_t)(l->expected - r->sequence);
+	if (!has_room(l, r->lane, r->flits - had))
+		return;
+	added = fabric_lane_share(&l->in[r->lane], r->frame, r->index + had, r->flits - had);
+	if (added == FABRIC_ADDED)
+		taken(l, now_ns, r->lane, r->flits - had);
+	else
+		refuse(l, added);
+}
+
+static bool has_right_vcrc(const struct fabric_frame *f)
+{
+	uint8_t again[IBA_FRAME_MAX];
+
+	if (f->bytes < IBA_FRAME_MIN || f->bytes > IBA_FRAME_MAX)
+		return false;
+	memcpy(again, f->data->at, f->bytes);
+	iba_vcrc_put(again, f->bytes);
+	return memcmp(again, f->data->at, f->bytes) == 0;
+}
+
+/* Of a frame that came as flits: each of them was right, but the sender may not have been. */
+static void frame_check(struct fabric_link *l, struct fabric_frame *f)
+{
+	if (!f->is_whole || has_right_vcrc(f))
+		return;
+	f->is_broken = true;
+	l->counts.broken++;
+}
+
+static void piece_take(struct fabric_link *l, uint64_t now_ns, const struct flit *f)
+{
+	enum fabric_added added;
+
+	limit_learn(l, f->credit_lane, f->limits[f->credit_lane]);
+	if (!is_due(l, f->sequence, 1) || !has_room(l, f->lane, 1))
+		return;
+	added = fabric_lane_add(&l->in[f->lane], f);
+	if (added != FABRIC_ADDED) {
+		refuse(l, added);
+		return;
+	}
+	frame_check(l, l->in[f->lane].last);
+	taken(l, now_ns, f->lane, 1);
+}
+
 void fabric_link_recv(struct fabric_link *l, uint64_t now_ns, const uint8_t *bytes, size_t length)
 {
+	struct fabric_run ack = { .kind = FLIT_ACK };
 	enum weft_reason reason;
 	struct flit f;
 
@@ -293,25 +475,18 @@ void fabric_link_recv(struct fabric_link *l, uint64_t now_ns, const uint8_t *byt
 		resend_ask(l);
 	} else if (reason != WEFT_OK) {
 		l->counts.malformed++;
-	} else if (f.kind == FLIT_ACK) {
-		ack_recv(l, now_ns, &f);
+	} else if (f.kind == FLIT_FRAME) {
+		piece_take(l, now_ns, &f);
 	} else {
-		limit_learn(l, f.credit_lane, f.limits[f.credit_lane]);
-		if (f.sequence == l->expected)
-			take(l, now_ns, &f);
-		else if ((int16_t)(f.sequence - l->expected) > 0)
-			resend_ask(l); /* those before it were lost */
-		else
-			l->owes_ack = true; /* the acknowledgement was */
+		ack.wants_resend = f.wants_resend;
+		ack.wants_ack = f.wants_ack;
+		ack.sequence = f.sequence;
+		memcpy(ack.limits, f.limits, sizeof(ack.limits));
+		ack_take(l, now_ns, &ack);
 	}
 }
 
 /* ---- Time ----------------------------------------------------------------------------------- */
-
-uint64_t fabric_link_due(const struct fabric_link *l)
-{
-	return l->ack_at_ns < l->resend_at_ns ? l->ack_at_ns : l->resend_at_ns;
-}
 
 void fabric_link_expire(struct fabric_link *l, uint64_t now_ns)
 {
@@ -322,7 +497,8 @@ void fabric_link_expire(struct fabric_link *l, uint64_t now_ns)
 	if (l->resend_at_ns > now_ns)
 		return;
 	l->resend_at_ns = UINT64_MAX;
-	l->next = l->acked;
+	l->counts.recovers += l->acked != l->end;
+	rewind(l);
 	l->has_asked = false;
 	l->wants_ack = l->acked == l->end; /* what tells of room was lost, or there is none */
 	watch(l, now_ns);

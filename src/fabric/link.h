@@ -4,7 +4,11 @@
  * other end. Flits are numbered; the other end acknowledges several by one, and asks for those that
  * were damaged or lost. A flit is sent only if the other end has room for it on its lane.
  *
- * The caller carries flits, as bytes, and says when a link is up. It gives frames (fabric/switch.h,
+ * What leaves at a time is a run: flits of one frame, one after the other, or an acknowledgement.
+ * Within a process a run is handed on as it is; on a wire, or where a cable damages flits, each of
+ * its flits is encoded. One flit is the smallest run.
+ *
+ * The caller carries runs, and says when a link is up. It gives frames (fabric/switch.h,
  * fabric/end.h) and takes those that have come from `in`.
  */
 #pragma once
@@ -17,13 +21,15 @@
 #include "fabric/lane.h"
 
 enum {
-	FABRIC_WINDOW = 64,  /* flits sent and not acknowledged */
-	FABRIC_ACK_FLITS = 8 /* acknowledged by one, at most */
+	FABRIC_WINDOW = 256, /* flits sent and not acknowledged, at most */
+	FABRIC_RUNS = 64,    /* in as many runs */
+	FABRIC_ACK_FLITS = 8 /* acknowledged by one, or a run if that has more */
 };
 
 struct fabric_link_cfg {
 	uint32_t lanes;	       /* 0 to lanes - 1, and lane 15; at most 15 */
 	uint32_t lane_blocks;  /* of each buffer */
+	uint32_t run_flits;    /* at most; 0: as many as a frame has */
 	uint64_t ack_delay_ns; /* until fewer flits are acknowledged */
 	uint64_t resend_ns;    /* without an acknowledgement until flits are sent again */
 };
@@ -32,45 +38,67 @@ struct fabric_link_counts {
 	uint64_t flits_sent, flits_resent, acks_sent;
 	uint64_t flits_taken, acks_taken;
 	uint64_t frames_sent, frames_taken, frames_lost; /* lost: the link went down */
+	uint64_t words_sent, words_taken;		 /* of whole frames, 4 bytes each */
+	uint64_t multicast_sent, multicast_taken;	 /* frames of these */
 	uint64_t damaged, malformed, overruns;
-	uint64_t waits; /* a frame had no credit to go on */
+	uint64_t broken;   /* frames whose VCRC is wrong, though their flits are right */
+	uint64_t recovers; /* flits were asked for, or sent again after silence */
+	uint64_t waits;	   /* a frame had no credit to go on */
 };
 
-/* A flit that was sent. */
+/* Flits of a frame, or an acknowledgement, as struct flit has them. */
+struct fabric_run {
+	enum flit_kind kind;
+	bool wants_resend, wants_ack;
+	uint8_t lane, credit_lane;
+	uint16_t sequence;	     /* of the first flit */
+	uint16_t limits[FLIT_LANES]; /* of pieces: that of credit_lane */
+	uint32_t index, flits;	     /* the first one in its frame; how many */
+	struct fabric_frame *frame;  /* at the sender */
+};
+
+/* A run that was sent. */
 struct fabric_sent {
 	struct fabric_frame *frame;
 	uint32_t index;
+	uint16_t sequence, flits;
 	uint8_t lane;
 };
 
 struct fabric_link {
 	struct fabric_link_cfg cfg;
-	struct fabric_arbiter arbiter;
-	struct fabric_link_counts counts;
+	uint32_t lanes; /* a bit for each */
 	bool is_up;
 
-	/* Out. The window is `acked` to `end`; `next` is its end, or one that is sent again. */
-	struct fabric_sent window[FABRIC_WINDOW];
+	/*
+	 * Out. The window is `acked` to `end`, in runs `run_begin` to `run_end`; `next` is its end,
+	 * or the flit that is sent again, of run `run_next`.
+	 */
 	uint16_t acked, next, end;
-	struct fabric_frame *sending[FLIT_LANES];
-	uint32_t sending_at[FLIT_LANES]; /* flits of it that were sent */
-	uint16_t sent[FLIT_LANES], limits[FLIT_LANES];
-	uint64_t resend_at_ns;
+	uint32_t run_begin, run_next, run_end;
+	uint32_t sending_lanes; /* a bit for each that has a frame */
 	bool is_stalled, wants_ack;
 
 	/* In. */
-	struct fabric_lane in[FLIT_LANES];
-	uint16_t expected;
-	uint16_t taken[FLIT_LANES], told[FLIT_LANES]; /* flits; the limits that were told */
-	uint32_t unacknowledged;
 	bool owes_ack, wants_resend, has_asked;
-	uint64_t ack_at_ns;
-	uint8_t credit_lane; /* whose limit the next flit tells */
+	uint8_t credit_lane; /* whose limit the next run tells */
+	uint16_t expected;
+	uint32_t unacknowledged;
+	uint64_t ack_at_ns, resend_at_ns;
+	uint16_t taken[FLIT_LANES], told[FLIT_LANES]; /* flits; the limits that were told */
+	uint16_t sent[FLIT_LANES], limits[FLIT_LANES];
+
+	struct fabric_frame *sending[FLIT_LANES];
+	uint32_t sending_at[FLIT_LANES]; /* flits of it that were sent */
+	struct fabric_lane in[FLIT_LANES];
+	struct fabric_link_counts counts;
+	struct fabric_sent window[FABRIC_RUNS];
+	struct fabric_arbiter arbiter;
 };
 
-/* It is down. 0, or -1 when memory is short. */
-int fabric_link_init(struct fabric_link *l, const struct fabric_link_cfg *cfg);
-void fabric_link_fini(struct fabric_link *l);
+/* It is down, and takes memory for what comes in from the pool. */
+void fabric_link_init(struct fabric_link *l, const struct fabric_link_cfg *cfg,
+		      struct fabric_pool *pool);
 
 /* Both ends begin anew; flits that are under way must not arrive any more. */
 void fabric_link_up(struct fabric_link *l);
@@ -79,16 +107,33 @@ void fabric_link_up(struct fabric_link *l);
 void fabric_link_down(struct fabric_link *l);
 
 /* Whether a frame may be given on this lane: one at a time (FAB-14). */
-bool fabric_link_is_free(const struct fabric_link *l, uint8_t lane);
+static inline bool fabric_link_is_free(const struct fabric_link *l, uint8_t lane)
+{
+	return l->is_up && l->lanes >> lane & 1 && !l->sending[lane];
+}
 
 /* Adds a reference to the frame. */
 void fabric_link_give(struct fabric_link *l, uint8_t lane, struct fabric_frame *f);
 
-/* The next flit; returns its length. 0: there is nothing to be sent now. */
-size_t fabric_link_send(struct fabric_link *l, uint64_t now_ns, uint8_t bytes[FLIT_BYTES_MAX]);
+/* The next run. False: there is nothing to be sent now. */
+bool fabric_link_send(struct fabric_link *l, uint64_t now_ns, struct fabric_run *r);
 
+/* Whether it would send one. */
+bool fabric_link_has_more(struct fabric_link *l);
+
+/* A run of the other end, in the same process; the frame is still in that end's window. */
+void fabric_link_take(struct fabric_link *l, uint64_t now_ns, const struct fabric_run *r);
+
+/* The flit of a run as bytes; returns their number. An acknowledgement is one flit. */
+size_t fabric_run_encode(const struct fabric_run *r, uint32_t flit, uint8_t bytes[FLIT_BYTES_MAX]);
+
+/* A flit that came as bytes. */
 void fabric_link_recv(struct fabric_link *l, uint64_t now_ns, const uint8_t *bytes, size_t length);
 
 /* The next deadline; UINT64_MAX: none. When it has passed, fabric_link_expire(), then send. */
-uint64_t fabric_link_due(const struct fabric_link *l);
+static inline uint64_t fabric_link_due(const struct fabric_link *l)
+{
+	return l->ack_at_ns < l->resend_at_ns ? l->ack_at_ns : l->resend_at_ns;
+}
+
 void fabric_link_expire(struct fabric_link *l, uint64_t now_ns);

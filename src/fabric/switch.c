@@ -8,42 +8,43 @@
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-int fabric_switch_init(struct fabric_switch *s, const struct fabric_switch_cfg *cfg)
+int fabric_switch_init(struct fabric_switch *s, const struct fabric_switch_cfg *cfg,
+		       struct fabric_pool *pool)
 {
 	CHECK(cfg->ports > 0 && cfg->ports <= FABRIC_PORTS_MAX);
 	*s = (struct fabric_switch){ .cfg = *cfg };
 	s->ports = calloc(cfg->ports + 1, sizeof(*s->ports));
 	s->linear = malloc((size_t)cfg->linear_max + 1);
 	s->multicast = calloc((size_t)cfg->multicast_max + 1, sizeof(*s->multicast));
-	if (!s->ports || !s->linear || !s->multicast)
-		goto fail;
+	if (!s->ports || !s->linear || !s->multicast) {
+		fabric_switch_fini(s);
+		return -1;
+	}
 	memset(s->linear, FABRIC_NO_PORT, cfg->linear_max);
-	for (uint32_t port = 1; port <= cfg->ports; port++)
-		if (fabric_link_init(&s->ports[port].link, &cfg->link) < 0)
-			goto fail;
+	for (uint32_t port = 1; port <= cfg->ports; port++) {
+		fabric_link_init(&s->ports[port].link, &cfg->link, pool);
+		for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
+			s->ports[port].link.in[lane].port = port;
+	}
 	return 0;
-fail:
-	fabric_switch_fini(s);
-	return -1;
 }
 
 void fabric_switch_fini(struct fabric_switch *s)
 {
-	for (uint32_t port = 1; s->ports && port <= s->cfg.ports; port++)
-		fabric_link_fini(&s->ports[port].link);
 	free(s->ports);
 	free(s->linear);
 	free(s->multicast);
 }
 
-/* ---- Forwarding ----------------------------------------------------------------------------- */
+/* ---- Where to ------------------------------------------------------------------------------- */
 
-/* The ports that a LID leads to, a bit for each. */
-static uint64_t ports_of(const struct fabric_switch *s, uint16_t to)
+/* The ports that a LID leads to, a bit for each. A frame does not go back where it came from. */
+static uint64_t own_outputs(const struct fabric_switch *s, uint32_t from, uint16_t to)
 {
 	uint64_t all = ((UINT64_C(1) << s->cfg.ports) - 1) << 1; /* without port 0 */
 	uint8_t port;
 
+	all &= ~(UINT64_C(1) << from);
 	if (to >= IBA_LID_MULTICAST_MIN) {
 		uint32_t group = to - (uint32_t)IBA_LID_MULTICAST_MIN;
 
@@ -54,96 +55,114 @@ static uint64_t ports_of(const struct fabric_switch *s, uint16_t to)
 }
 
 /* The lane at the first of its outputs. False: the link has no such lane. */
-static bool choose_lane(struct fabric_switch *s, uint32_t lane, struct fabric_frame *f,
-			const struct iba_lrh *h)
+static bool choose_lane(struct fabric_switch *s, struct fabric_frame *f, const struct iba_lrh *h)
 {
 	const struct fabric_port *out = &s->ports[__builtin_ctzll(f->pending)];
 
-	f->out_lane = (uint8_t)lane;
-	if (lane == IBA_LANE_MANAGEMENT)
+	f->out_lane = h->lane;
+	if (h->lane == IBA_LANE_MANAGEMENT)
 		return true;
 	f->out_lane = out->lane_of[h->level];
-	if (f->out_lane >= out->link.cfg.lanes)
-		return false;
-	if (f->out_lane != h->lane)
-		fabric_frame_set_lane(f, f->out_lane);
-	return true;
+	return f->out_lane < out->link.cfg.lanes;
 }
 
-/* A frame does not go back where it came from. */
-static void route(struct fabric_switch *s, uint32_t port, uint32_t lane, struct fabric_frame *f)
+static void route(struct fabric_switch *s, uint32_t port, struct fabric_frame *f)
 {
 	struct iba_lrh h;
 
 	f->is_routed = true;
 	f->pending = 0;
+	if (f->is_broken)
+		return;
 	if (fabric_frame_lrh(f, &h))
-		f->pending = ports_of(s, h.to) & ~(UINT64_C(1) << port);
-	if (f->pending && choose_lane(s, lane, f, &h))
+		f->pending = own_outputs(s, port, h.to);
+	if (f->pending && choose_lane(s, f, &h))
 		return;
 	f->pending = 0;
 	s->ports[port].relay_errors++;
 }
 
-/* Gives the frame to the outputs that are free. True: it has moved. */
-static bool give(struct fabric_switch *s, struct fabric_frame *f)
+/* ---- The crossbar --------------------------------------------------------------------------- */
+
+static void wait_at(struct fabric_port *out, struct fabric_lane *in, uint8_t lane)
 {
-	uint64_t before = f->pending;
+	struct fabric_waiting *w = &out->waiting[lane];
 
-	for (uint64_t left = before; left; left &= left - 1) {
-		uint32_t port = (uint32_t)__builtin_ctzll(left);
-		struct fabric_port *out = &s->ports[port];
-
-		if (!out->link.is_up)
-			out->discards++;
-		else if (fabric_link_is_free(&out->link, f->out_lane))
-			fabric_link_give(&out->link, f->out_lane, f);
-		else
-			continue;
-		f->pending &= ~(UINT64_C(1) << port);
-	}
-	return f->pending != before;
+	in->is_waiting = true;
+	in->next_waiting = NULL;
+	if (w->first)
+		w->last->next_waiting = in;
+	else
+		w->first = in;
+	w->last = in;
+	out->waiting_lanes |= UINT32_C(1) << lane;
 }
 
-/* The frame that is next on a lane of an input. True: something has moved. */
-static bool forward_head(struct fabric_switch *s, uint32_t port, uint32_t lane)
+/* True: the frame waits for this output no more. */
+static bool give_to(struct fabric_switch *s, uint32_t port, struct fabric_frame *f)
 {
-	struct fabric_lane *in = &s->ports[port].link.in[lane];
-	struct fabric_frame *f = in->blocks_max > 0 ? fabric_lane_head(in) : NULL;
-	bool has_moved;
+	struct fabric_port *out = &s->ports[port];
 
-	if (!f)
+	if (!out->link.is_up) {
+		out->discards++;
+		return true;
+	}
+	if (!fabric_link_is_free(&out->link, f->out_lane))
 		return false;
-	if (!f->is_routed)
-		route(s, port, lane, f);
-	has_moved = give(s, f);
-	if (f->pending)
-		return has_moved;
-	fabric_lane_pass(in);
+	fabric_link_give(&out->link, f->out_lane, f);
 	return true;
 }
 
-/* Of the inputs with frames for one output each gets its turn. */
-static bool forward_lane(struct fabric_switch *s, uint32_t lane)
+/* Gives the frame to the outputs that are free. True: it has been given to all. */
+static bool give(struct fabric_switch *s, struct fabric_frame *f)
 {
-	uint32_t begin = s->turns[lane];
-	bool has_moved = false;
+	for (uint64_t left = f->pending; left; left &= left - 1) {
+		uint32_t port = (uint32_t)__builtin_ctzll(left);
 
-	for (uint32_t i = 0; i < s->cfg.ports; i++) {
-		uint32_t port = (begin + i) % s->cfg.ports + 1;
-
-		if (!forward_head(s, port, lane))
-			continue;
-		s->turns[lane] = port % s->cfg.ports;
-		has_moved = true;
+		if (give_to(s, port, f))
+			f->pending &= ~(UINT64_C(1) << port);
 	}
-	return has_moved;
+	return f->pending == 0;
 }
 
-/* At most as often as there are frames: each time one has moved. */
+/* One that goes to several outputs waits for one after the other. */
+void fabric_switch_arrived(struct fabric_switch *s, uint32_t port, uint32_t lane)
+{
+	struct fabric_lane *in = &s->ports[port].link.in[lane];
+	struct fabric_frame *f;
+
+	while (!in->is_waiting && (f = fabric_lane_head(in))) {
+		if (!f->is_routed)
+			route(s, port, f);
+		if (give(s, f))
+			fabric_lane_pass(in);
+		else
+			wait_at(&s->ports[__builtin_ctzll(f->pending)], in, f->out_lane);
+	}
+}
+
+/* The ports' inputs that wait here go on in the order in which they came to wait. */
+void fabric_switch_freed(struct fabric_switch *s, uint32_t port, uint32_t lane)
+{
+	struct fabric_port *out = &s->ports[port];
+	struct fabric_waiting *w = &out->waiting[lane];
+
+	while (w->first && (!out->link.is_up || fabric_link_is_free(&out->link, (uint8_t)lane))) {
+		struct fabric_lane *in = w->first;
+
+		w->first = in->next_waiting;
+		in->is_waiting = false;
+		if (!w->first)
+			out->waiting_lanes &= ~(UINT32_C(1) << lane);
+		fabric_switch_arrived(s, in->port, in->number);
+	}
+}
+
 void fabric_switch_forward(struct fabric_switch *s)
 {
 	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
-		while (forward_lane(s, lane))
-			continue;
+		for (uint32_t port = 1; port <= s->cfg.ports; port++) {
+			fabric_switch_freed(s, port, lane);
+			fabric_switch_arrived(s, port, lane);
+		}
 }

@@ -20,6 +20,7 @@ int fabric_net_init(struct fabric_net *n, uint64_t seed)
 	};
 
 	n->node_count = n->cable_count = 0;
+	fabric_pool_init(&n->pool, 0);
 	return world_init(&n->world, &options);
 }
 
@@ -30,19 +31,19 @@ void fabric_net_fini(struct fabric_net *n)
 	for (uint32_t i = 0; i < n->node_count; i++) {
 		if (n->nodes[i].is_switch)
 			fabric_switch_fini(&n->nodes[i].sw);
-		else
-			fabric_end_fini(&n->nodes[i].end);
 	}
+	fabric_pool_fini(&n->pool);
 	world_fini(&n->world);
 }
 
-int fabric_net_add_end(struct fabric_net *n, const struct fabric_link_cfg *cfg)
+uint32_t fabric_net_add_end(struct fabric_net *n, const struct fabric_link_cfg *cfg)
 {
 	struct fabric_net_node *node = &n->nodes[n->node_count];
 
 	CHECK(n->node_count < FABRIC_NET_NODES);
 	node->is_switch = false;
-	return fabric_end_init(&node->end, cfg) < 0 ? -1 : (int)n->node_count++;
+	fabric_end_init(&node->end, cfg, &n->pool);
+	return n->node_count++;
 }
 
 int fabric_net_add_switch(struct fabric_net *n, const struct fabric_switch_cfg *cfg)
@@ -51,7 +52,7 @@ int fabric_net_add_switch(struct fabric_net *n, const struct fabric_switch_cfg *
 
 	CHECK(n->node_count < FABRIC_NET_NODES);
 	node->is_switch = true;
-	return fabric_switch_init(&node->sw, cfg) < 0 ? -1 : (int)n->node_count++;
+	return fabric_switch_init(&node->sw, cfg, &n->pool) < 0 ? -1 : (int)n->node_count++;
 }
 
 struct fabric_link *fabric_net_link(struct fabric_net *n, struct fabric_net_port p)
@@ -80,21 +81,22 @@ static void forward(struct fabric_net_node *node)
 		fabric_end_forward(&node->end);
 }
 
-/* True: a flit has left. As long as its bytes take, nothing else does. */
+/* True: a run has left. As long as its bytes take, nothing else does. */
 static bool way_send(struct fabric_net *n, struct fabric_net_way *way)
 {
 	struct fabric_link *link = sender_of(n, way);
 	uint8_t bytes[FLIT_BYTES_MAX];
-	size_t length = 0;
+	struct fabric_run run;
+	bool has_sent = false;
 
 	if (way->pipe.line.idle_ns <= n->world.now_ns)
-		length = fabric_link_send(link, n->world.now_ns, bytes);
-	if (length > 0)
-		sim_datagram_send(&way->pipe, bytes, length);
+		has_sent = fabric_link_send(link, n->world.now_ns, &run);
+	for (uint32_t i = 0; has_sent && i < run.flits; i++)
+		sim_datagram_send(&way->pipe, bytes, fabric_run_encode(&run, i, bytes));
 	if (way->pipe.line.idle_ns > n->world.now_ns)
 		world_alarm_set(&n->world, &way->free, way->pipe.line.idle_ns);
 	world_alarm_set(&n->world, &way->due, fabric_link_due(link));
-	return length > 0;
+	return has_sent;
 }
 
 /* Until the node has nothing more to hand on or to send. */

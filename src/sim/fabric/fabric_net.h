@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A fabric in virtual time: endnodes and switches (fabric/), and cables between their ports, which
- * have a delay and a rate, damage and lose flits, and can be pulled. Every flit travels as bytes.
+ * have a delay and a rate, damage and lose flits, and can be pulled. Every flit travels as bytes,
+ * those of a run one after the other.
  */
 #pragma once
 
@@ -29,6 +30,7 @@ struct fabric_net_way {
 
 struct fabric_net {
 	struct world world;
+	struct fabric_pool pool;
 	struct fabric_net_node nodes[FABRIC_NET_NODES];
 	struct fabric_net_way ways[2 * FABRIC_NET_CABLES]; /* cable c has 2c and 2c + 1 */
 	uint32_t node_count, cable_count;
@@ -38,8 +40,8 @@ struct fabric_net {
 int fabric_net_init(struct fabric_net *n, uint64_t seed);
 void fabric_net_fini(struct fabric_net *n);
 
-/* The number of a new node, or -1 when memory is short. */
-int fabric_net_add_end(struct fabric_net *n, const struct fabric_link_cfg *cfg);
+/* The number of a new node; of a switch -1 when memory is short. */
+uint32_t fabric_net_add_end(struct fabric_net *n, const struct fabric_link_cfg *cfg);
 int fabric_net_add_switch(struct fabric_net *n, const struct fabric_switch_cfg *cfg);
 
 /* A port of a node: an endnode has port 1. */

@@ -23,6 +23,7 @@ static struct fabric_arbiter weighted(void)
 	struct fabric_arbiter a = { .high_limit = FABRIC_LIMIT_NONE };
 
 	a.low = (struct fabric_turns){ .lanes = { 0, 1, 2 }, .weights = { 1, 2, 3 } };
+	fabric_arbiter_settle(&a);
 	return a;
 }
 
@@ -53,6 +54,7 @@ TEST(test_fab_12_high_priority_goes_first_up_to_its_limit)
 	uint32_t counts[16];
 
 	a.high = (struct fabric_turns){ .lanes = { 3 }, .weights = { 1 } };
+	fabric_arbiter_settle(&a);
 	picks(&a, 0xf, counts);
 	EXPECT_EQ(counts[3], TURNS);
 	a.high_limit = 1; /* 47 flits, then one of low priority */
@@ -65,6 +67,37 @@ TEST(test_fab_12_high_priority_goes_first_up_to_its_limit)
 	EXPECT_EQ(counts[3], TURNS);
 }
 
+/* A run of flits counts as its flits, and takes no more than the rest of its weight. */
+TEST(test_fab_10_runs_get_their_turns_by_weight)
+{
+	struct fabric_arbiter a = weighted();
+	uint32_t counts[3] = { 0 };
+
+	for (int i = 0; i < TURNS; i++) {
+		int lane = fabric_arbiter_pick(&a, 7);
+
+		REQUIRE(lane >= 0 && lane < 3);
+		counts[lane] += 1 + fabric_arbiter_more(&a, 7, lane, 40);
+	}
+	EXPECT(counts[1] == 2 * counts[0] && counts[2] == 3 * counts[0]);
+	EXPECT_EQ(fabric_arbiter_pick(&a, 1), 0);
+	EXPECT_EQ(fabric_arbiter_more(&a, 1, 0, 40), 40); /* nothing else waits */
+}
+
+TEST(test_fab_12_a_run_of_high_priority_ends_at_its_limit)
+{
+	struct fabric_arbiter a = weighted();
+
+	a.high = (struct fabric_turns){ .lanes = { 3 }, .weights = { 255 } };
+	a.high_limit = 1; /* 47 flits */
+	fabric_arbiter_settle(&a);
+	EXPECT_EQ(fabric_arbiter_pick(&a, 0xf), 3);
+	EXPECT_EQ(fabric_arbiter_more(&a, 0xf, 3, 60), 46);
+	EXPECT(fabric_arbiter_pick(&a, 0xf) != 3);
+	EXPECT_EQ(fabric_arbiter_pick(&a, 0xf), 3);
+	EXPECT_EQ(fabric_arbiter_more(&a, 1 << 3, 3, 60), 60);
+}
+
 TEST(test_fab_12_management_goes_before_all)
 {
 	struct fabric_arbiter a;
@@ -72,6 +105,7 @@ TEST(test_fab_12_management_goes_before_all)
 
 	fabric_arbiter_init(&a);
 	a.high = (struct fabric_turns){ .lanes = { 3 }, .weights = { 255 } };
+	fabric_arbiter_settle(&a);
 	picks(&a, 1 << MANAGEMENT | 0xf, counts);
 	EXPECT_EQ(counts[MANAGEMENT], TURNS);
 }

@@ -225,18 +225,24 @@ TEST(test_fab_20_a_cable_that_is_pulled_loses_what_was_on_it_and_no_more)
 /* A link whose other end is the test. */
 static struct fabric_end *lone_open(void)
 {
+	struct fabric_pool *pool = malloc(sizeof(*pool));
 	struct fabric_end *e = malloc(sizeof(*e));
-	uint8_t bytes[FLIT_BYTES_MAX];
+	struct fabric_run run;
 
-	REQUIRE(e && fabric_end_init(e, &bed_link) == 0);
+	REQUIRE(e && pool);
+	fabric_pool_init(pool, 0);
+	fabric_end_init(e, &bed_link, pool);
 	fabric_link_up(&e->link);
-	REQUIRE(fabric_link_send(&e->link, 0, bytes) > 0);
+	REQUIRE(fabric_link_send(&e->link, 0, &run));
 	return e;
 }
 
 static void lone_close(struct fabric_end *own_e)
 {
-	fabric_end_fini(own_e);
+	struct fabric_pool *pool = own_e->link.in[0].pool;
+
+	fabric_pool_fini(pool);
+	free(pool);
 	free(own_e);
 }
 
@@ -308,11 +314,23 @@ TEST(test_fab_07_a_frame_that_is_damaged_in_a_node_is_never_delivered)
 {
 	struct fabric_end *e = lone_open();
 	struct flit f = piece_of(0, true, true); /* zeros: no frame */
-	uint8_t bytes[IBA_FRAME_MAX];
+	uint8_t bytes[IBA_FRAME_MAX], frame[IBA_FRAME_MAX];
+	uint32_t length = bed_frame(frame, LID_A, LID_B, 0, SMALL);
 
 	hear(e, &f);
+	EXPECT_EQ(e->link.counts.broken, 1);
 	EXPECT_EQ(fabric_end_take(e, bytes), 0);
 	EXPECT_EQ(e->refused, 1);
+	/* A node that damages a frame and makes its VCRC anew: the ICRC tells. */
+	frame[length - IBA_VCRC_BYTES - IBA_ICRC_BYTES - 1] ^= 1;
+	iba_vcrc_put(frame, length);
+	f = (struct flit){ .kind = FLIT_FRAME, .sequence = 1, .data = frame };
+	f.is_first = f.is_last = true;
+	f.data_bytes = (uint8_t)length;
+	hear(e, &f);
+	EXPECT_EQ(e->link.counts.broken, 1);
+	EXPECT_EQ(fabric_end_take(e, bytes), 0);
+	EXPECT_EQ(e->refused, 2);
 	EXPECT_EQ(fabric_lane_room(&e->link.in[0]), BED_BLOCKS);
 	lone_close(e);
 }
@@ -336,14 +354,15 @@ TEST(test_fab_05_a_limit_that_comes_late_takes_nothing_back)
 TEST(test_fab_05_an_acknowledgement_of_what_was_not_sent_is_ignored)
 {
 	struct fabric_end *e = lone_open();
-	uint8_t frame[IBA_FRAME_MAX], bytes[FLIT_BYTES_MAX];
+	uint8_t frame[IBA_FRAME_MAX];
+	struct fabric_run run;
 	struct flit ack = { .kind = FLIT_ACK };
 
 	for (int lane = 0; lane < FLIT_LANES; lane++)
 		ack.limits[lane] = BED_BLOCKS;
 	hear(e, &ack);
 	EXPECT(fabric_end_post(e, frame, bed_frame(frame, LID_A, LID_B, 0, SMALL)));
-	EXPECT(fabric_link_send(&e->link, 0, bytes) > 0);
+	EXPECT(fabric_link_send(&e->link, 0, &run));
 	EXPECT(e->link.end == 1 && e->link.acked == 0);
 	ack.sequence = 2;
 	hear(e, &ack);
@@ -353,4 +372,118 @@ TEST(test_fab_05_an_acknowledgement_of_what_was_not_sent_is_ignored)
 	EXPECT_EQ(e->link.acked, 1);
 	EXPECT_EQ(fabric_lane_room(&e->out[0]), BED_BLOCKS);
 	lone_close(e);
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------ */
+
+/* Two ends in one process, with runs as long as frames; the first has credit. */
+struct near {
+	struct fabric_pool pool;
+	struct fabric_end a, b;
+};
+
+static struct near *near_open(void)
+{
+	struct fabric_link_cfg cfg = bed_link;
+	struct near *n = malloc(sizeof(*n));
+	struct fabric_run run;
+
+	REQUIRE(n);
+	cfg.run_flits = 0;
+	fabric_pool_init(&n->pool, 0);
+	fabric_end_init(&n->a, &cfg, &n->pool);
+	fabric_end_init(&n->b, &cfg, &n->pool);
+	fabric_link_up(&n->a.link);
+	fabric_link_up(&n->b.link);
+	REQUIRE(fabric_link_send(&n->b.link, 0, &run) && run.kind == FLIT_ACK);
+	fabric_link_take(&n->a.link, 0, &run);
+	REQUIRE(fabric_link_send(&n->a.link, 0, &run) && run.kind == FLIT_ACK);
+	fabric_link_take(&n->b.link, 0, &run);
+	return n;
+}
+
+static void near_close(struct near *own_n)
+{
+	fabric_pool_fini(&own_n->pool);
+	free(own_n);
+}
+
+static uint32_t near_post(struct near *n, uint8_t frame[IBA_FRAME_MAX])
+{
+	uint32_t length = bed_frame(frame, LID_A, LID_B, 0, LARGE);
+
+	REQUIRE(fabric_end_post(&n->a, frame, length));
+	return length;
+}
+
+/* One copy of the bytes, one run, one acknowledgement. */
+TEST(test_fab_05_a_run_of_flits_passes_whole_and_is_acknowledged_by_one)
+{
+	struct near *n = near_open();
+	uint8_t sent[IBA_FRAME_MAX], came[IBA_FRAME_MAX];
+	uint32_t length = near_post(n, sent), flits = flits_of(length);
+	struct fabric_run run;
+
+	EXPECT(fabric_link_send(&n->a.link, 0, &run));
+	EXPECT(run.kind == FLIT_FRAME && run.index == 0 && run.flits == flits);
+	fabric_link_take(&n->b.link, 0, &run);
+	EXPECT(n->b.link.counts.flits_taken == flits && n->b.link.counts.frames_taken == 1);
+	EXPECT(n->b.link.in[0].head->data == run.frame->data);
+	EXPECT(!fabric_link_send(&n->a.link, 0, &run));
+	EXPECT(fabric_link_send(&n->b.link, 0, &run) && run.kind == FLIT_ACK);
+	fabric_link_take(&n->a.link, 0, &run);
+	EXPECT_EQ(fabric_lane_room(&n->a.out[0]), BED_BLOCKS);
+	EXPECT_EQ(fabric_end_take(&n->b, came), length);
+	EXPECT_MEM(came, sent, length);
+	EXPECT_EQ(fabric_lane_room(&n->b.link.in[0]), BED_BLOCKS);
+	near_close(n);
+}
+
+/* A flit in the middle is damaged: those before it have come, and are not taken twice. */
+TEST(test_fab_05_of_a_run_that_is_sent_again_the_rest_is_taken)
+{
+	struct near *n = near_open();
+	uint8_t sent[IBA_FRAME_MAX], came[IBA_FRAME_MAX], bytes[FLIT_BYTES_MAX];
+	uint32_t length = near_post(n, sent), flits = flits_of(length), before = 20;
+	struct fabric_run run, whole;
+
+	EXPECT(fabric_link_send(&n->a.link, 0, &whole));
+	run = whole;
+	run.flits = before;
+	fabric_link_take(&n->b.link, 0, &run);
+	EXPECT_EQ(n->b.link.counts.frames_taken, 0);
+	(void)fabric_run_encode(&whole, before, bytes);
+	bytes[10] ^= 1;
+	fabric_link_recv(&n->b.link, 0, bytes, sizeof(bytes));
+	EXPECT_EQ(n->b.link.counts.damaged, 1);
+	fabric_link_take(&n->b.link, 0, &whole); /* its sender knows of none */
+	EXPECT(n->b.link.counts.flits_taken == flits && n->b.link.counts.frames_taken == 1);
+	EXPECT(fabric_link_send(&n->b.link, 0, &run) && run.wants_resend);
+	fabric_link_take(&n->a.link, 0, &run);
+	EXPECT(!fabric_link_send(&n->a.link, 0, &run)); /* all has come */
+	EXPECT_EQ(fabric_end_take(&n->b, came), length);
+	EXPECT_MEM(came, sent, length);
+	near_close(n);
+}
+
+/* An acknowledgement of a part: the rest of the run is sent again, and no more. */
+TEST(test_fab_05_a_part_of_a_run_is_acknowledged_and_the_rest_sent_again)
+{
+	struct near *n = near_open();
+	uint8_t sent[IBA_FRAME_MAX];
+	uint32_t flits = flits_of(near_post(n, sent)), before = 20;
+	struct fabric_run run, rest;
+
+	EXPECT(fabric_link_send(&n->a.link, 0, &run));
+	run.flits = before;
+	fabric_link_take(&n->b.link, 0, &run);
+	EXPECT(fabric_link_send(&n->b.link, 0, &run) && run.kind == FLIT_ACK);
+	run.wants_resend = true;
+	fabric_link_take(&n->a.link, 0, &run);
+	EXPECT(fabric_link_send(&n->a.link, 0, &rest) && rest.index == before);
+	EXPECT(rest.flits == flits - before && rest.sequence == before);
+	EXPECT_EQ(n->a.link.counts.flits_resent, flits - before);
+	fabric_link_take(&n->b.link, 0, &rest);
+	EXPECT_EQ(n->b.link.counts.frames_taken, 1);
+	near_close(n);
 }

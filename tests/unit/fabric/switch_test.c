@@ -230,6 +230,7 @@ TEST(test_fab_s2_a_priority_lane_keeps_its_latency_under_saturation)
 	s.net->nodes[s.ends[1]].end.lane_of[1] = s.sw->ports[1].lane_of[1] = 1;
 	s.sw->ports[1].link.arbiter.high = first;
 	s.sw->ports[1].link.arbiter.low.weights[1] = 0;
+	fabric_arbiter_settle(&s.sw->ports[1].link.arbiter);
 	idle_ns = latency_ns(&s);
 	for (int i = 0; i < 20; i++) {
 		uint64_t ns;
