@@ -143,20 +143,52 @@ static enum weft_reason packet_decode(struct iba_frame *v, const uint8_t *bytes,
 	return reason;
 }
 
-enum weft_reason iba_frame_decode(struct iba_frame *f, const uint8_t *bytes, size_t length)
+enum weft_reason iba_frame_decode_inner(struct iba_frame *f, const uint8_t *bytes, size_t length)
 {
 	struct iba_frame v = { .has_packet = false };
 	enum weft_reason reason = iba_lrh_decode(&v.lrh, bytes, length);
 
 	if (reason != WEFT_OK)
 		return reason;
-	length -= IBA_VCRC_BYTES;
-	if (little_u16(bytes + length) != iba_vcrc(bytes, length))
-		return WEFT_R_FRAME_VCRC;
 	v.has_grh = v.lrh.next == IBA_NEXT_GRH;
 	if (v.lrh.next == IBA_NEXT_BTH || v.has_grh)
-		reason = packet_decode(&v, bytes, length);
+		reason = packet_decode(&v, bytes, length - IBA_VCRC_BYTES);
 	if (reason == WEFT_OK)
 		*f = v;
 	return reason;
+}
+
+enum weft_reason iba_frame_decode(struct iba_frame *f, const uint8_t *bytes, size_t length)
+{
+	struct iba_lrh h;
+	enum weft_reason reason = iba_lrh_decode(&h, bytes, length);
+	size_t end = length - IBA_VCRC_BYTES;
+
+	if (reason != WEFT_OK)
+		return reason;
+	if (little_u16(bytes + end) != iba_vcrc(bytes, end))
+		return WEFT_R_FRAME_VCRC;
+	return iba_frame_decode_inner(f, bytes, length);
+}
+
+enum weft_reason iba_frame_glance(struct iba_glance *g, const uint8_t *bytes, size_t length)
+{
+	struct iba_glance v = { .has_bth = false };
+	enum weft_reason reason = iba_lrh_decode(&v.lrh, bytes, length);
+	size_t at = IBA_LRH_BYTES + (v.lrh.next == IBA_NEXT_GRH ? IBA_GRH_BYTES : 0);
+	struct rd r;
+
+	if (reason != WEFT_OK)
+		return reason;
+	v.has_bth = (v.lrh.next == IBA_NEXT_BTH || v.lrh.next == IBA_NEXT_GRH) &&
+		    length >= at + IBA_BTH_BYTES + IBA_ICRC_BYTES + IBA_VCRC_BYTES;
+	if (v.has_bth) {
+		r = rd_of(bytes + at, IBA_BTH_BYTES);
+		v.opcode = rd_u8(&r);
+		(void)rd_u8(&r);
+		v.p_key = rd_u16(&r);
+		v.dest_qp = rd_u32(&r) & IBA_NUMBER_MAX;
+	}
+	*g = v;
+	return WEFT_OK;
 }

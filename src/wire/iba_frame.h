@@ -63,6 +63,21 @@ void iba_lrh_encode(const struct iba_lrh *h, uint8_t bytes[IBA_LRH_BYTES]);
 /* A whole frame; checks both CRCs. On error *f has not changed. The payload points into bytes. */
 enum weft_reason iba_frame_decode(struct iba_frame *f, const uint8_t *bytes, size_t length);
 
+/* The same without a look at the VCRC, of a frame that crossed no cable. */
+enum weft_reason iba_frame_decode_inner(struct iba_frame *f, const uint8_t *bytes, size_t length);
+
+/* What a port looks at in passing. */
+struct iba_glance {
+	struct iba_lrh lrh;
+	bool has_bth; /* else it is raw, or ends before its BTH does; and the rest is 0 */
+	uint8_t opcode;
+	uint16_t p_key;
+	uint32_t dest_qp;
+};
+
+/* Of a whole frame; no CRC is looked at. On error *g has not changed. */
+enum weft_reason iba_frame_glance(struct iba_glance *g, const uint8_t *bytes, size_t length);
+
 /*
  * A frame with a transport header: fills in lrh.bytes, the padding, and both CRCs. Returns its
  * length.

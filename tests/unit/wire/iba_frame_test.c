@@ -210,3 +210,51 @@ TEST(test_raw_01_raw_frames_have_no_transport_header)
 	EXPECT_EQ(iba_frame_decode(&f, bytes, length), WEFT_OK);
 	EXPECT(!f.has_packet && !f.has_grh && f.lrh.next == IBA_NEXT_RAW);
 }
+
+TEST(test_fab_07_a_frame_that_crossed_no_cable_needs_no_variant_crc)
+{
+	uint8_t bytes[ROOM];
+	size_t length = frame_make(bytes, true);
+	struct iba_frame f = { .has_grh = false };
+
+	seal(bytes, length, true);
+	bytes[length - 1] ^= 1;
+	EXPECT_EQ(iba_frame_decode(&f, bytes, length), WEFT_R_FRAME_VCRC);
+	EXPECT_EQ(iba_frame_decode_inner(&f, bytes, length), WEFT_OK);
+	EXPECT(f.has_grh && f.has_packet && f.packet.dest_qp == 5);
+	bytes[length - 8] ^= 1;
+	EXPECT_EQ(iba_frame_decode_inner(&f, bytes, length), WEFT_R_FRAME_ICRC);
+	EXPECT_EQ(iba_frame_decode_inner(&f, bytes, 7), WEFT_R_FRAME_SHORT);
+}
+
+TEST(test_iba_7_7_a_glance_at_a_frame)
+{
+	for (int has_grh = 0; has_grh < 2; has_grh++) {
+		uint8_t bytes[ROOM];
+		size_t length = frame_make(bytes, has_grh);
+		struct iba_glance g;
+
+		EXPECT_EQ(iba_frame_glance(&g, bytes, length), WEFT_OK);
+		EXPECT(g.lrh.lane == 2 && g.lrh.to == 0x102 && g.has_bth);
+		EXPECT(g.opcode == 4 && g.p_key == 0xffff && g.dest_qp == 5);
+		EXPECT_EQ(iba_frame_glance(&g, bytes, length - 4), WEFT_R_FRAME_LENGTH);
+		bytes[1] = (uint8_t)(bytes[1] & ~3); /* raw */
+		EXPECT_EQ(iba_frame_glance(&g, bytes, length), WEFT_OK);
+		EXPECT(!g.has_bth && g.p_key == 0 && g.dest_qp == 0);
+	}
+}
+
+TEST(test_iba_7_7_a_frame_that_ends_in_its_bth_shows_no_more_than_its_lrh)
+{
+	uint8_t bytes[ROOM] = { 0 };
+	struct iba_lrh h = { .next = IBA_NEXT_BTH, .to = 7, .bytes = 20 };
+	struct iba_glance g;
+
+	iba_lrh_encode(&h, bytes);
+	EXPECT_EQ(iba_frame_glance(&g, bytes, 22), WEFT_OK);
+	EXPECT(!g.has_bth && g.lrh.to == 7);
+	h.bytes = 24;
+	iba_lrh_encode(&h, bytes);
+	EXPECT_EQ(iba_frame_glance(&g, bytes, 26), WEFT_OK);
+	EXPECT(g.has_bth);
+}
