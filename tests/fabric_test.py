@@ -57,6 +57,26 @@ def test_fabric_names_the_line_that_is_wrong():
     expect(err, status == 1 and err == "weft fabric: /nonexistent: No such file or directory\n")
 
 
+def test_fab_22d_fabric_makes_topologies_by_size():
+    for form, size, what in (("fat-tree", "100", "100 endnodes, 24 switches, 0 routers, 208 cables\n"),
+                             ("fat-tree", "16x4", "16 endnodes, 20 switches, 0 routers, 48 cables\n"),
+                             ("torus", "4x4x2", "32 endnodes, 32 switches, 0 routers, 112 cables\n"),
+                             ("torus", "3x2", "6 endnodes, 6 switches, 0 routers, 15 cables\n"),
+                             ("dragonfly", "2", "72 endnodes, 36 switches, 0 routers, 162 cables\n"),
+                             ("ring", "5", "5 endnodes, 5 switches, 0 routers, 10 cables\n")):
+        status, text, err = fabric("make", form, size)
+        expect(err, status == 0 and err == "")
+        status, out, err = fabric("show", "-", data=text.encode())
+        expect(form + " " + size + ": " + out[-80:] + err, status == 0 and out.endswith(what))
+    status, out, err = fabric("make", "ring", "2")
+    expect(err, status == 1 and out == "" and err.startswith("weft fabric: ring 2: A topology ") and
+           err.endswith(" (topology_limit)\n"))
+    for args in (["make"], ["make", "ring"], ["make", "star", "3"], ["make", "ring", "3x3"], ["make", "torus", "x"],
+                 ["make", "torus", "3x"], ["make", "torus", "3y3"], ["make", "ring", "3", "3"]):
+        status, out, err = fabric(*args)
+        expect(err, status == 2 and out == "" and "fat-tree 64" in err)
+
+
 def test_fabric_arguments():
     status, out, err = fabric("--help")
     expect(out, status == 0 and out.startswith("usage: weft fabric ") and err == "")

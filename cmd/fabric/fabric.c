@@ -7,16 +7,25 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "cmd/fabric/make.h"
 #include "fabric/topology.h"
 
 enum { TEXT_MAX = 64 << 20 };
 
 static const char usage[] =
 	"usage: weft fabric show FILE\n"
+	"       weft fabric make FORM SIZE\n"
 	"\n"
 	"Reads a topology and says what is in it: nodes, and which cable joins which ports. FILE is what\n"
 	"ibnetdiscover prints of a cluster, or a net file of ibsim (docs/fabric.md); - is the standard\n"
 	"input.\n"
+	"\n"
+	"make prints a topology of a known form, in which each switch has as many ports as it needs:\n"
+	"  fat-tree N      N endnodes at switches of 36 ports, in one, two or three levels;\n"
+	"                  fat-tree NxP: at switches of P ports\n"
+	"  torus XxYxZ     as many switches, an endnode at each; or XxY\n"
+	"  dragonfly H     groups of 2H switches, each with H endnodes and H cables to other groups\n"
+	"  ring N          N switches, an endnode at each\n"
 	"\n"
 	"Exit status 0: all nodes are joined. 1: not all, or the file is no topology.\n";
 
@@ -132,13 +141,15 @@ static int cmd_fabric(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "show") == 0)
 		return show_file(argv[2]);
-	fprintf(stderr, "weft fabric: show, and a file\n\n%s", usage);
+	if (argc > 1 && strcmp(argv[1], "make") == 0)
+		return fabric_make(argc - 1, argv + 1);
+	fprintf(stderr, "weft fabric: show and a file, or make, a form and a size\n\n%s", usage);
 	return 2;
 }
 
 const struct command command_fabric = {
 	.name = "fabric",
-	.args = "show FILE",
+	.args = "show FILE | make FORM SIZE",
 	.what = "a fabric of switches: its topology",
 	.help = usage,
 	.run = cmd_fabric,
