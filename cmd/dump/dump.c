@@ -37,10 +37,10 @@ static const char usage[] =
 	"\n"
 	"Prints the RDMA traffic of a capture (pcap or pcapng; - is the standard input), a line for\n"
 	"each message: seconds since the first packet, connection, direction, message. Understands\n"
-	"iWARP (MPA, DDP, RDMAP on TCP), RoCE v2 (InfiniBand on UDP; a line for each packet, and\n"
-	"what split network cards push), iSCSI (a line for each PDU) and frames of an InfiniBand\n"
-	"fabric, with what a subnet manager and its agents say. TCP is put in order, CRCs, markers\n"
-	"and digests are checked.\n"
+	"iWARP (MPA, DDP, RDMAP on TCP), RoCE v2 (InfiniBand on UDP; a line for each packet), what\n"
+	"split network cards push by either, iSCSI (a line for each PDU) and frames of an\n"
+	"InfiniBand fabric, with what a subnet manager and its agents say. TCP is put in order,\n"
+	"CRCs, markers and digests are checked.\n"
 	"\n"
 	"  --quiet       print problems and the summary only\n"
 	"  --iscsi PORT  connections to this port are iSCSI (default 3260; 0: none)\n"
@@ -98,15 +98,18 @@ static void tell(void *context, const struct conversation *c, const struct mpa_i
 	struct dump *d = context;
 	uint64_t us = (d->now_ns - d->begin_ns) / 1000;
 	bool is_good = item->fault == MPA_FAULT_NONE;
-	char text[DUMP_LINE_BYTES];
+	char text[DUMP_LINE_BYTES], card[DUMP_LINE_BYTES];
 
 	d->problems += !is_good;
 	if (d->is_quiet && is_good)
 		return;
 	introduce(d, c);
 	dump_item_words(c->mpa, item, text, sizeof(text));
+	push_stream_words(&d->cards, c, item, card, sizeof(card));
 	printf("%5" PRIu64 ".%06" PRIu64 "  %" PRIu32 " %s  %s", us / 1000000, us % 1000000,
 	       c->number, item->from == c->initiator ? "A>B" : "B>A", text);
+	if (*card)
+		printf("; %s", card);
 	if (!is_good)
 		printf("%s** %s", *text ? "  " : "", item->text);
 	putchar('\n');

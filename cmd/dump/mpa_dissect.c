@@ -12,15 +12,15 @@
 
 /*
  * Of a ULPDU this much is looked at: headers and the longest body, and room to see what is too
- * much.
+ * much. Of untagged ones also the data.
  */
-enum { HEAD_MAX = 128 };
+enum { HEAD_MAX = 128, UNTAGGED_MAX = 32 + MPA_DATA_MAX };
 
 /* An FPDU with its markers taken out. */
 struct fpdu {
 	uint32_t raw_bytes; /* with markers, and with the one before it */
 	uint32_t ulpdu_bytes;
-	uint8_t head[HEAD_MAX];
+	uint8_t head[UNTAGGED_MAX];
 	uint32_t head_bytes;
 	uint32_t crc, crc_due;
 	uint64_t bad_marker; /* its place in the stream, when the reading failed for it */
@@ -174,6 +174,11 @@ static bool fpdu_measure(const struct mpa_dissect *d, int from, struct rd r, str
 	return true;
 }
 
+static uint32_t head_max(const struct fpdu *f)
+{
+	return f->head_bytes > 0 && !ddp_is_tagged(f->head[0]) ? UNTAGGED_MAX : HEAD_MAX;
+}
+
 /* The ULPDU's first bytes, without markers; each marker is checked. */
 static bool fpdu_unmark(const struct mpa_dissect *d, int from, struct rd r, struct fpdu *f)
 {
@@ -182,7 +187,7 @@ static bool fpdu_unmark(const struct mpa_dissect *d, int from, struct rd r, stru
 	uint32_t skip = MPA_HEADER_BYTES;
 
 	/* Without markers the first bytes are enough. */
-	while (left(&r) > 0 && (has_markers || f->head_bytes < HEAD_MAX)) {
+	while (left(&r) > 0 && (has_markers || f->head_bytes < head_max(f))) {
 		uint8_t byte;
 
 		if (is_marker_due(d, from, at)) {
@@ -200,7 +205,7 @@ static bool fpdu_unmark(const struct mpa_dissect *d, int from, struct rd r, stru
 		at++;
 		if (skip > 0)
 			skip--;
-		else if (f->head_bytes < f->ulpdu_bytes && f->head_bytes < HEAD_MAX)
+		else if (f->head_bytes < f->ulpdu_bytes && f->head_bytes < head_max(f))
 			f->head[f->head_bytes++] = byte;
 	}
 	return true;
@@ -379,6 +384,19 @@ static void rtr_check(const struct mpa_dissect *d, struct mpa_item *item)
 		fault(item, MPA_FAULT_RTR, "the first message is no RTR that both sides offered");
 }
 
+/* What a Send carries, as far as there is room. */
+static void data_add(struct mpa_item *item, struct rd payload)
+{
+	size_t length = left(&payload), room = sizeof(item->data) - item->data_bytes;
+
+	if (item->data_bytes != item->bytes)
+		return; /* there was no room for all of it before */
+	if (length > room)
+		length = room;
+	memcpy(item->data + item->data_bytes, payload.at, length);
+	item->data_bytes += (uint32_t)length;
+}
+
 /* True when the message is whole. */
 static bool message_add(struct mpa_dissect *d, struct mpa_side *s, const struct segment *g)
 {
@@ -393,6 +411,8 @@ static bool message_add(struct mpa_dissect *d, struct mpa_side *s, const struct 
 			      "a segment is at offset 0x%" PRIx64
 			      ", the one before ends at 0x%" PRIx64,
 			      g->offset, s->item_next);
+		if (!g->is_tagged)
+			data_add(item, g->payload);
 		item->bytes += g->payload_bytes;
 		s->item_next = g->offset + g->payload_bytes;
 		if (!g->is_last)

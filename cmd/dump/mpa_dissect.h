@@ -18,7 +18,8 @@
 #include "wire/mpa.h"
 #include "wire/rdmap.h"
 
-enum { MPA_DISSECT_TEXT = 160, MPA_KEY_BYTES = 16 };
+/* Of a Send so much is kept: the longest message of a split network card, with its seal. */
+enum { MPA_DISSECT_TEXT = 160, MPA_KEY_BYTES = 16, MPA_DATA_MAX = 2304 };
 
 enum mpa_item_kind {
 	MPA_ITEM_START,	  /* an MPA Request or Reply Frame */
@@ -50,8 +51,8 @@ struct mpa_item {
 
 	/* MPA_ITEM_START */
 	struct mpa_start start;
-	struct mpa_enhanced enhanced;  /* with start.is_enhanced */
-	uint8_t data[MPA_PRIVATE_MAX]; /* the private data without the enhanced part */
+	struct mpa_enhanced enhanced; /* with start.is_enhanced */
+	uint8_t data[MPA_DATA_MAX];   /* private data without the enhanced part; or of a Send */
 	uint32_t data_bytes;
 
 	/* MPA_ITEM_MESSAGE */

@@ -9,7 +9,8 @@
 
 enum {
 	ENTRIES_SAID = 4, /* of each message */
-	TAIL_BYTES = 24	  /* number and seal of a session: docs/wire/rio.md */
+	TAIL_BYTES = 24,  /* number and seal of a session: docs/wire/rio.md */
+	STREAM = 1 << 30  /* with the number of a connection: no queue pair has it */
 };
 
 /* ---- Messages ------------------------------------------------------------------------------- */
@@ -111,47 +112,76 @@ static void say_message(struct line *l, const struct push_msg *m)
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
-static bool is_end(const struct push_ends *ends, const struct roce_item *item)
+static bool is_end(const struct push_ends *ends, const struct push_dest *dest)
 {
 	for (uint32_t i = 0; i < ends->count; i++) {
-		if (ends->all[i].qp == item->packet.dest_qp &&
-		    ends->all[i].at.version == item->to.version &&
-		    memcmp(ends->all[i].at.addr, item->to.addr, sizeof(item->to.addr)) == 0)
+		if (ends->all[i].number == dest->number &&
+		    ends->all[i].at.version == dest->at.version &&
+		    memcmp(ends->all[i].at.addr, dest->at.addr, sizeof(dest->at.addr)) == 0)
 			return true;
 	}
 	return false;
 }
 
-static void end_note(struct push_ends *ends, const struct roce_item *item)
+static void end_note(struct push_ends *ends, const struct push_dest *dest)
 {
-	if (ends->count == PUSH_ENDS_MAX || is_end(ends, item))
+	if (ends->count < PUSH_ENDS_MAX && !is_end(ends, dest))
+		ends->all[ends->count++] = *dest;
+}
+
+static void take_send(struct push_ends *ends, const struct push_dest *dest, struct rd bytes,
+		      struct line *l)
+{
+	size_t length = (size_t)(bytes.end - bytes.at);
+	struct push_msg m;
+
+	if (length <= TAIL_BYTES || push_msg_decode(&m, bytes.at, length - TAIL_BYTES) != WEFT_OK)
 		return;
-	ends->all[ends->count].at = item->to;
-	ends->all[ends->count++].qp = item->packet.dest_qp;
+	end_note(ends, dest);
+	say_message(l, &m);
+}
+
+static void take_immediate(const struct push_ends *ends, const struct push_dest *dest, uint32_t imm,
+			   struct line *l)
+{
+	struct push_immediate used = push_immediate_decode(imm);
+
+	if (is_end(ends, dest))
+		line_say(l,
+			 "card: pushes (%" PRIu32 ",%" PRIu32 ",%" PRIu32 "): pool %" PRIu32
+			 ", element %" PRIu32 ", %" PRIu32 " bytes",
+			 used.pool, used.element, used.element_bytes, used.pool, used.element,
+			 used.element_bytes);
 }
 
 void push_item_words(struct push_ends *ends, const struct roce_item *item, char *text,
 		     size_t length)
 {
 	const struct iba_packet *p = &item->packet;
+	const struct push_dest dest = { item->to, p->dest_qp };
 	struct line l = { text, length };
-	struct push_immediate used;
-	struct push_msg m;
 
 	text[0] = 0;
 	if (!item->is_decoded || *item->fault)
 		return;
-	if (p->opcode == IBA_SEND_ONLY && p->payload_bytes > TAIL_BYTES &&
-	    push_msg_decode(&m, p->payload, p->payload_bytes - TAIL_BYTES) == WEFT_OK) {
-		end_note(ends, item);
-		say_message(&l, &m);
-	} else if ((p->opcode == IBA_WRITE_ONLY_IMM || p->opcode == IBA_WRITE_LAST_IMM) &&
-		   is_end(ends, item)) {
-		used = push_immediate_decode(p->imm);
-		line_say(&l,
-			 "card: pushes (%" PRIu32 ",%" PRIu32 ",%" PRIu32 "): pool %" PRIu32
-			 ", element %" PRIu32 ", %" PRIu32 " bytes",
-			 used.pool, used.element, used.element_bytes, used.pool, used.element,
-			 used.element_bytes);
-	}
+	if (p->opcode == IBA_SEND_ONLY)
+		take_send(ends, &dest, rd_of(p->payload, p->payload_bytes), &l);
+	else if (p->opcode == IBA_WRITE_ONLY_IMM || p->opcode == IBA_WRITE_LAST_IMM)
+		take_immediate(ends, &dest, p->imm, &l);
+}
+
+void push_stream_words(struct push_ends *ends, const struct conversation *c,
+		       const struct mpa_item *item, char *text, size_t length)
+{
+	const struct push_dest dest = { c->ends[!item->from], STREAM | c->number };
+	struct line l = { text, length };
+
+	text[0] = 0;
+	if (item->kind != MPA_ITEM_MESSAGE || item->fault != MPA_FAULT_NONE)
+		return;
+	if ((item->opcode == RDMAP_SEND || item->opcode == RDMAP_SEND_SE) &&
+	    item->data_bytes == item->bytes)
+		take_send(ends, &dest, rd_of(item->data, item->data_bytes), &l);
+	else if (item->opcode == RDMAP_IMMEDIATE || item->opcode == RDMAP_IMMEDIATE_SE)
+		take_immediate(ends, &dest, (uint32_t)(item->body.immediate >> 32), &l);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "cmd/stat/stat_card.h"
 #include "cmd/stat/stat_client.h"
 #include "cmd/stat/stat_show.h"
 
@@ -14,6 +15,7 @@ static const char usage[] =
 	"\n"
 	"Lists the processes that use weft's network, or shows the counters of one: its adapters and\n"
 	"queue pairs, what they carried, what a message cost, and what is pinned of address spaces.\n"
+	"Of an end of a split network card also what weft card status shows.\n"
 	"\n"
 	"  --json           for programs to read\n"
 	"  --watch SECONDS  again and again\n"
@@ -261,6 +263,25 @@ static void print_report(const struct stat_report *r)
 	}
 }
 
+/* A process that is an end of a split network card shows that elsewhere. */
+static bool has_card(const struct stat_report *r, struct stat_report *card)
+{
+	return r->count > 0 &&
+	       stat_ask(STAT_CARD, (long)stat_number(&r->lines[0], "pid"), card) == STAT_HERE;
+}
+
+static void print_all(const struct stat_report *r)
+{
+	struct stat_report card;
+
+	print_report(r);
+	if (!has_card(r, &card))
+		return;
+	putchar('\n');
+	stat_card_print(&card);
+	stat_free(&card);
+}
+
 static void print_summary(const struct stat_report *r)
 {
 	uint64_t adapters = 0, qps = 0, messages = 0, bytes = 0, refused = 0;
@@ -317,6 +338,17 @@ static void json_spaces(const struct stat_report *r, size_t at)
 	printf("]");
 }
 
+static void json_card(const struct stat_report *r)
+{
+	struct stat_report card;
+
+	if (!has_card(r, &card))
+		return;
+	printf(",\n \"card\": ");
+	stat_card_json(&card);
+	stat_free(&card);
+}
+
 static void json_report(const struct stat_report *r)
 {
 	bool has_adapter = false, has_qp = false;
@@ -343,7 +375,9 @@ static void json_report(const struct stat_report *r)
 			has_qp = true;
 		}
 	}
-	printf("%s]}", has_adapter ? "]}" : "");
+	printf("%s]", has_adapter ? "]}" : "");
+	json_card(r);
+	printf("}");
 }
 
 /* ---- The command ---------------------------------------------------------------------------- */
@@ -391,7 +425,7 @@ static int cmd_stat(int argc, char **argv)
 		.service = STAT_COUNTERS,
 		.absent = "shows no counters: it is not there, does not use weft's network now, or "
 			  "runs with WEFT_STAT=off",
-		.print = print_report,
+		.print = print_all,
 		.json = json_report,
 		.show_all = show_all,
 	};

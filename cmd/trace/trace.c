@@ -26,7 +26,8 @@ static const char usage[] =
 	"  -f, --follow  go on as the file grows, until the program ends\n"
 	"  --qp N        only events of this queue pair, as the lines number it\n"
 	"  --kind KIND   only events of this kind: connect, link, state, stream, terminate,\n"
-	"                refused, send, recv, dropped, nak, timeout, fault, cm or tag\n";
+	"                refused, send, recv, dropped, nak, timeout, fault, cm, tag, or immediate\n"
+	"                (what split network cards push)\n";
 
 struct trace_args {
 	const char *path;
@@ -72,6 +73,8 @@ static const char *const kinds[TRACE_KINDS] = {
 	[TRACE_TIMEOUT] = "timeout",
 	[TRACE_ISCSI_STATE] = "stream",
 	[TRACE_RESPONSE_DROPPED] = "dropped",
+	[TRACE_IMMEDIATE_OUT] = "immediate",
+	[TRACE_IMMEDIATE_IN] = "immediate",
 };
 
 static bool is_kind(const char *name)

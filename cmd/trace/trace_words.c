@@ -11,6 +11,7 @@
 #include "iscsi/offload/offload.h"
 #include "iwarp/iwarp.h"
 #include "wire/iba_aeth.h"
+#include "wire/push_msg.h"
 #include "wire/rdmap.h"
 
 static void iwarp_words(const struct trace_event *e, char *text, size_t size)
@@ -48,6 +49,18 @@ static void ib_words(const struct trace_event *e, char *text, size_t size)
 		snprintf(text, size, "QP %06x  %s %s, PSN %06" PRIx64, e->who,
 			 e->kind == TRACE_NAK_SENT ? "says" : "hears",
 			 iba_syndrome_name((uint8_t)e->b), e->a);
+}
+
+/* A split network card pushes by immediate data; no other program need have it so. */
+static void immediate_words(const struct trace_event *e, char *text, size_t size)
+{
+	struct push_immediate used = push_immediate_decode((uint32_t)e->a);
+
+	snprintf(text, size,
+		 "QP %06x  %s %" PRIu64 " bytes with immediate data 0x%08" PRIx64
+		 "; of a split card: pushed (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")",
+		 e->who, e->kind == TRACE_IMMEDIATE_OUT ? "sends" : "gets", e->b, e->a, used.pool,
+		 used.element, used.element_bytes);
 }
 
 void trace_words(const struct trace_event *e, char *text, size_t size)
@@ -97,6 +110,10 @@ void trace_words(const struct trace_event *e, char *text, size_t size)
 	case TRACE_ISCSI_STATE:
 	case TRACE_RESPONSE_DROPPED:
 		iscsi_words(e, text, size);
+		break;
+	case TRACE_IMMEDIATE_OUT:
+	case TRACE_IMMEDIATE_IN:
+		immediate_words(e, text, size);
 		break;
 	case TRACE_FAULT:
 		snprintf(text, size, "QP %06x  a fault on purpose: %s", e->who,

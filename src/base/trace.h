@@ -55,6 +55,9 @@ enum trace_kind {
 	/* iscsi: who = QP number */
 	TRACE_ISCSI_STATE,	/* a = from, b = to: of its stream */
 	TRACE_RESPONSE_DROPPED, /* a = task tag, reason: a SCSI Response */
+	/* verbs: who = QP number; of the request or receive that has just ended */
+	TRACE_IMMEDIATE_OUT, /* a = immediate data, b = bytes */
+	TRACE_IMMEDIATE_IN,  /* the same */
 	TRACE_KINDS,
 	/* The simulator's own kinds start here. */
 	TRACE_SIM = 64

@@ -542,6 +542,13 @@ void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool
 			  .b = (uint64_t)completion->byte_count << 8 | completion->status,
 			  .reason = (uint16_t)completion->reason,
 		  });
+	if (completion->has_imm)
+		trace_add(qp->adapter->trace, (struct trace_event){
+						      .kind = TRACE_IMMEDIATE_IN,
+						      .who = qp->number,
+						      .a = completion->imm,
+						      .b = completion->byte_count,
+					      });
 	if (qp_fault_drawn(qp, FAULT_WC_DELAY_RECV) && cq_hold(cq))
 		qp_fault_made(qp, FAULT_WC_DELAY_RECV);
 	if (!cq_push(cq, completion, is_solicited))

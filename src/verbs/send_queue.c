@@ -105,6 +105,11 @@ static void complete(struct weft_qp *qp, const struct send_wqe *wqe)
 		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
 }
 
+static bool has_immediate(const struct send_wqe *wqe)
+{
+	return wqe->opcode == WEFT_OP_WRITE_IMM || wqe->opcode == WEFT_OP_SEND_IMM;
+}
+
 /* Takes the oldest request off the queue, with one completion if one is due. */
 static void send_queue_retire(struct weft_qp *qp)
 {
@@ -130,6 +135,13 @@ static void send_queue_retire(struct weft_qp *qp)
 					      .b = (uint64_t)wqe->opcode << 8 | wqe->status,
 					      .reason = wqe->reason,
 				      });
+	if (is_good && has_immediate(wqe))
+		trace_add(qp->adapter->trace, (struct trace_event){
+						      .kind = TRACE_IMMEDIATE_OUT,
+						      .who = qp->number,
+						      .a = wqe->imm,
+						      .b = wqe->length,
+					      });
 	if (!is_good || (wqe->flags & WEFT_SIGNALLED) || qp->is_every_send_signalled)
 		complete(qp, wqe);
 }

@@ -5,6 +5,7 @@
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`.
 """
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -125,25 +126,56 @@ def test_push_04_push_s5_push_push_takes_fewer_messages_than_push_pull(folder):
     expect("push-push %d, push-pull %d" % tuple(messages), messages[0] < 20 and messages[1] >= 40)
 
 
-def test_push_03_push_20_push_s1_a_dump_tells_pushes_in_words(folder):
-    with Card(folder) as card:
-        capture = os.path.join(folder, "host.pcapng")
-        card.hosts[0].wishes = {"WEFT_PCAP": capture}
+HOST_END, UNIT_END = "198.51.100.1", "198.51.100.0"
+
+
+def seen(folder, wire):
+    """A link that has carried something and ended, captured and traced by the host: what dump and trace say of it."""
+    capture, trace = (os.path.join(folder, name) for name in ("host.pcapng", "host.trace"))
+    with Card(folder, wire=wire) as card:
+        card.hosts[0].wishes = {"WEFT_PCAP": capture, "WEFT_TRACE": trace}
         card.start()
         card.ping("-s", "4000", SERVER)
         card.hosts[0].end()
-        done = run(WEFT, "dump", capture)
+    told = [run(WEFT, *words) for words in (("dump", capture), ("trace", "--kind", "immediate", trace))]
+    for done in told:
         expect_equal("status: " + done.stderr, done.returncode, 0)
-        said = re.findall(r"(\S+) > \S+ .*card: (.*)", done.stdout)
-        for words in ("CfgUtilRequest: hello of a host, MTU 1500", "CfgUtilReply: hello of a unit, MTU 1500",
-                      "CfgUtilRequest: link, the LAN is up", "BufferPoolFlushReply"):
-            expect("%r in %r" % (words, said), words in [each[1] for each in said])
-        for end in ("198.51.100.0", "198.51.100.1"):
-            pools = [words for at, words in said if at == end and words.startswith("BufferRecvPool: ")]
-            expect("%s advertises: %r" % (end, said), pools and "pool 0 of 256 elements of 256 bytes" in pools[0])
-            pushes = [words for at, words in said if at == end and words.startswith("pushes ")]
-            expect("%s pushes: %r" % (end, pushes), "pushes (1,0,1536): pool 1, element 0, 1536 bytes" in pushes)
-            expect("and asks for nothing: %r" % said, not any(words.startswith("BufferPull") for _, words in said))
+    return [done.stdout for done in told]
+
+
+def expect_pushes(said):
+    """said: (end that is told, words) in their order."""
+    for words in ("CfgUtilRequest: hello of a host, MTU 1500", "CfgUtilReply: hello of a unit, MTU 1500",
+                  "CfgUtilRequest: link, the LAN is up", "BufferPoolFlushReply"):
+        expect("%r in %r" % (words, said), words in [each[1] for each in said])
+    for end in (UNIT_END, HOST_END):
+        pools = [words for at, words in said if at == end and words.startswith("BufferRecvPool: ")]
+        expect("%s advertises: %r" % (end, said), pools and "pool 0 of 256 elements of 256 bytes" in pools[0])
+        pushes = [words for at, words in said if at == end and words.startswith("pushes ")]
+        expect("%s pushes: %r" % (end, pushes), "pushes (1,0,1536): pool 1, element 0, 1536 bytes" in pushes)
+        expect("and asks for nothing: %r" % said, not any(words.startswith("BufferPull") for _, words in said))
+
+
+def expect_traced(trace):
+    """Both ways, each with the element that it was pushed into."""
+    for way in ("sends", "gets"):
+        expect("%s: %s" % (way, trace),
+               re.search(r"QP \w+  %s \d+ bytes with immediate data 0x01000600; of a split card: "
+                         r"pushed \(1,0,1536\)$" % way, trace, re.M))
+
+
+def test_push_03_push_20_push_s1_dump_and_trace_tell_pushes_over_roce(folder):
+    dumped, traced = seen(folder, "roce")
+    expect_pushes(re.findall(r"(\S+) > \S+ .*card: (.*)", dumped))
+    expect_traced(traced)
+
+
+def test_push_03_push_20_push_s1_dump_and_trace_tell_pushes_over_iwarp(folder):
+    dumped, traced = seen(folder, "iwarp")
+    expect("the host dialled: " + dumped, "A is %s:" % HOST_END in dumped)
+    said = re.findall(r"  1 (A>B|B>A)  .*card: (.*)", dumped)
+    expect_pushes([({"A>B": HOST_END, "B>A": UNIT_END}[way], words) for way, words in said])
+    expect_traced(traced)
 
 
 def test_push_09_plain_frames_without_offload(folder):
@@ -213,12 +245,19 @@ def test_push_05_a_host_without_a_key_gets_nothing(folder):
 
 
 def test_push_03_status_in_words(folder):
+    words = ("card-unit", "packet:lan0", "h0 by roce", "own pools", "its pools")
     with Card(folder).start() as card:
         card.ping(SERVER)
-        done = card.unit_space.run(WEFT, "card", "status", str(card.unit.process.pid))
-        expect_equal("status: " + done.stderr, done.returncode, 0)
-        for word in ("card-unit", "packet:lan0", "h0 by roce", "own pools", "its pools"):
-            expect("%r in %s" % (word, done.stdout), word in done.stdout)
+        pid = str(card.unit.process.pid)
+        for command, more in ((("card", "status"), ()), (("stat",), ("system calls", "RoCE"))):
+            done = card.unit_space.run(WEFT, *command, pid)
+            expect_equal("status: " + done.stderr, done.returncode, 0)
+            for word in words + more:
+                expect("%r in %s" % (word, done.stdout), word in done.stdout)
+        done = card.unit_space.run(WEFT, "stat", "--json", pid)
+        shown = json.loads(done.stdout)
+        expect("the adapter: %r" % shown, shown["adapters"][0]["qps"] == 1)
+        expect("and the card: %r" % shown, shown["card"]["links"][0]["packets_in"] >= 3)
 
 
 def wakes(end):

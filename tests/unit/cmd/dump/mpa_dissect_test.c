@@ -484,6 +484,23 @@ TEST(test_rfc5041_5_3_dissect_messages_of_several_segments)
 	EXPECT_EQ(p->items[2].to, UINT64_C(0xfffffffffffffff0));
 	EXPECT(p->items[3].bytes == 128 && p->items[3].fpdus == 2 && p->items[3].is_whole);
 	EXPECT(p->d.sides[0].fpdus == 5 && p->d.sides[0].messages == 2);
+	EXPECT_EQ(p->items[2].data_bytes, 0);
+	EXPECT_EQ(p->items[3].data_bytes, 128);
+	free(p);
+}
+
+/* Of what a Send carries the beginning is kept, over all its segments. */
+TEST(test_rfc5040_5_3_dissect_keeps_the_beginning_of_sends)
+{
+	struct pair *p = plain();
+
+	send_of(&p->a, 1, 0, 1400, true);
+	send_of(&p->a, 1, 1400, 1400, true);
+	send_of(&p->a, 1, 2800, 10, false);
+	run(p);
+	no_fault(p);
+	EXPECT_EQ(p->items[2].bytes, 2810);
+	EXPECT_EQ(p->items[2].data_bytes, MPA_DATA_MAX);
 	free(p);
 }
 
