@@ -44,9 +44,11 @@ static void print_link(const struct stat_line *l)
 	       "element, %s wait now\n",
 	       stat_text(l, "packets_out"), stat_text(l, "bytes_out"), stat_text(l, "dropped"),
 	       stat_text(l, "waits"), stat_text(l, "waiting"));
-	printf("    messages    %s in, %s out, %s Writes, %s refused\n",
-	       stat_text(l, "messages_in"), stat_text(l, "messages_out"), stat_text(l, "writes"),
-	       stat_text(l, "refused"));
+	printf("    messages    %s in, %s out, %s Writes, %s refused", stat_text(l, "messages_in"),
+	       stat_text(l, "messages_out"), stat_text(l, "writes"), stat_text(l, "refused"));
+	if (*stat_text(l, "refused_for"))
+		printf(", the last one for %s", stat_text(l, "refused_for"));
+	putchar('\n');
 	printf("    own pools   %s: elements %s for the other end, %s full, %s to be returned\n",
 	       stat_text(l, "own_pools"), stat_text(l, "theirs"), stat_text(l, "full"),
 	       stat_text(l, "ready"));

@@ -228,6 +228,7 @@ void link_break(struct push_link *l, enum weft_reason reason)
 enum weft_reason link_refuse(struct push_link *l, enum weft_reason reason)
 {
 	l->counts.refused++;
+	l->refused_for = reason;
 	if (++l->refusals == l->config.refusals_max)
 		link_break(l, WEFT_R_PUSH_REFUSALS);
 	return reason;
@@ -487,5 +488,6 @@ void push_view(const struct push_link *l, struct push_view *v)
 				 .free = peer[PEER_FREE],
 				 .writing = peer[PEER_WRITING],
 				 .used = peer[PEER_USED],
-				 .waiting = l->waiting_count };
+				 .waiting = l->waiting_count,
+				 .refused_for = l->refused_for };
 }

@@ -147,6 +147,7 @@ struct push_link {
 	uint64_t offered; /* features of the greeting */
 	struct push_statistics counts;
 	uint64_t heard_ns, contexts, refusals;
+	enum weft_reason refused_for; /* the latest */
 
 	/* The end. */
 	enum weft_reason end_reason;

@@ -125,7 +125,8 @@ enum weft_reason push_take_packet(struct push_link *l, const uint8_t *bytes, siz
 	 */
 	if (!link_is_live(l) || !link_length_is_good(l, length, false)) {
 		l->counts.refused++;
-		return link_is_live(l) ? WEFT_R_PUSH_FRAME : WEFT_R_PUSH_STATE;
+		l->refused_for = link_is_live(l) ? WEFT_R_PUSH_FRAME : WEFT_R_PUSH_STATE;
+		return l->refused_for;
 	}
 	l->heard_ns = now_ns;
 	l->inlined = (struct push_data){ .bytes = bytes, .length = (uint32_t)length };

@@ -277,7 +277,8 @@ struct push_view {
 	uint32_t theirs, full, ready;
 	/* The other end's elements. */
 	uint32_t free, writing, used;
-	uint32_t waiting; /* packets that wait for an element */
+	uint32_t waiting;	      /* packets that wait for an element */
+	enum weft_reason refused_for; /* the latest refusal; WEFT_OK: there was none */
 };
 
 void push_view(const struct push_link *l, struct push_view *v);

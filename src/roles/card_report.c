@@ -105,6 +105,8 @@ static void put_counts(FILE *to, const struct card_end *e)
 	put(to, "writing", v.writing);
 	put(to, "used", v.used);
 	put(to, "waiting", v.waiting);
+	if (v.refused_for != WEFT_OK)
+		fprintf(to, " refused_for=%s", weft_reason_name(v.refused_for));
 }
 
 static void put_link(FILE *to, const struct card *c, const struct card_end *e)

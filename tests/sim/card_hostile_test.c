@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host that breaks the rules, on connections of real adapters: what it sends is refused with a
- * reason, nothing is written, and the other host notices nothing. The world judges memory.
+ * A host or a unit that breaks the rules, on connections of real adapters: what it sends is refused
+ * with a reason, nothing is written, and the other host notices nothing. The world judges memory.
  */
 #include "sim/card/card_world.h"
 #include "test.h"
 
 #include <string.h>
 
-enum { HOST = 0, UNIT = 1, OTHER_HOST = 2, OTHER_UNIT = 3, STEPS = 200000, NO_POOL = 200 };
+enum { HOST = 0, UNIT = 1, OTHER = 2, STEPS = 200000, NO_POOL = 200 };
 
-static const enum cdw_wire wires[] = { CDW_ROCE, CDW_IWARP };
+/* Each test has four turns: over both wires, and with either end as the liar. */
+enum { TURNS = 4 };
+
+static uint32_t liar, honest;
 
 static void step(struct card_world *w)
 {
@@ -18,19 +21,21 @@ static void step(struct card_world *w)
 }
 
 /* All are greeted, have sent for a while, and pause. */
-static void begin(struct card_world *w, enum cdw_wire wire)
+static void begin(struct card_world *w, int turn)
 {
 	const struct cdw_choice c = {
 		.has_wire = true,
 		.has_mode = true,
 		.has_model = true,
-		.wire = wire,
+		.wire = turn / 2 == 0 ? CDW_ROCE : CDW_IWARP,
 		.mode = PUSH_MODE_RDMA,
 		.model = CDW_PUSH_PUSH,
 		.is_plain = true,
 		.is_hostile = true,
 	};
 
+	liar = turn % 2 == 0 ? HOST : UNIT;
+	honest = liar ^ 1;
 	REQUIRE(card_world_open(w, 1, &c) == 0);
 	while (w->opens < CDW_ENDS || w->packets < 20)
 		step(w);
@@ -47,17 +52,17 @@ static void end(struct card_world *w, uint32_t other_serial, uint64_t packets)
 	w->limits.burst = 4;
 	while (card_world_step(w)) {
 		if (w->phase < CDW_CLOSE)
-			EXPECT_EQ(w->ends[OTHER_HOST].serial, other_serial);
+			EXPECT_EQ(w->ends[OTHER].serial, other_serial);
 	}
 	EXPECT_STR(card_world_failure(w), "");
 	EXPECT(w->packets > packets + 20);
 	card_world_close(w);
 }
 
-/* The host posts this itself, past its link. */
+/* The liar posts this itself, past its link. */
 static void post(struct card_world *w, struct weft_send_wr wr, const void *bytes, uint32_t length)
 {
-	struct cdw_end *e = &w->ends[HOST];
+	struct cdw_end *e = &w->ends[liar];
 	const uint32_t at = CDW_AT_PACKETS + (CDW_PACKETS - 1) * CDW_PACKET_BYTES;
 	const struct weft_sge s = { cdw_addr(e, at), length, e->tag };
 	uint32_t posted = 0;
@@ -79,7 +84,7 @@ static void post(struct card_world *w, struct weft_send_wr wr, const void *bytes
 /* The connection ends, and the host may come again. */
 static void writes(struct card_world *w, uint64_t addr, uint32_t handle)
 {
-	uint32_t serial = w->ends[HOST].serial, other = w->ends[OTHER_HOST].serial;
+	uint32_t serial = w->ends[liar].serial, other = w->ends[OTHER].serial;
 	uint64_t packets = w->packets;
 	uint8_t bytes[64];
 
@@ -89,64 +94,64 @@ static void writes(struct card_world *w, uint64_t addr, uint32_t handle)
 		     .opcode = WEFT_OP_WRITE, .remote_addr = addr, .remote_tag = handle },
 	     bytes, sizeof(bytes));
 	w->limits.burst = 4;
-	for (int i = 0; i < STEPS && w->ends[HOST].serial == serial; i++)
+	for (int i = 0; i < STEPS && w->ends[liar].serial == serial; i++)
 		step(w);
-	EXPECT(w->ends[HOST].serial > serial);
+	EXPECT(w->ends[liar].serial > serial);
 	end(w, other, packets);
 }
 
 TEST(test_push_14_card_a_write_with_a_wrong_handle_writes_nothing)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < TURNS; i++) {
 		struct card_world w;
 		const struct cdw_pool *p;
 
-		begin(&w, wires[i]);
-		p = &w.ends[UNIT].book.pools[0];
-		writes(&w, cdw_addr(&w.ends[UNIT], p->at), p->handle ^ 1);
+		begin(&w, i);
+		p = &w.ends[honest].book.pools[0];
+		writes(&w, cdw_addr(&w.ends[honest], p->at), p->handle ^ 1);
 	}
 }
 
 TEST(test_push_14_card_a_write_beyond_its_pool_writes_nothing)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < TURNS; i++) {
 		struct card_world w;
 		const struct cdw_pool *p;
 
-		begin(&w, wires[i]);
-		p = &w.ends[UNIT].book.pools[0];
-		writes(&w, cdw_addr(&w.ends[UNIT], p->at + p->elements * p->element_bytes - 63),
+		begin(&w, i);
+		p = &w.ends[honest].book.pools[0];
+		writes(&w, cdw_addr(&w.ends[honest], p->at + p->elements * p->element_bytes - 63),
 		       p->handle);
 	}
 }
 
-/* PUSH-05: even with the handle that the other host was told. */
+/* PUSH-05: even with the handle of the other host's link. */
 TEST(test_push_05_card_a_write_into_the_pool_of_another_host_writes_nothing)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < TURNS; i++) {
 		struct card_world w;
 		const struct cdw_pool *p;
 
-		begin(&w, wires[i]);
-		p = &w.ends[OTHER_UNIT].book.pools[0];
-		writes(&w, cdw_addr(&w.ends[OTHER_UNIT], p->at), p->handle);
+		begin(&w, i);
+		p = &w.ends[OTHER + honest].book.pools[0];
+		writes(&w, cdw_addr(&w.ends[OTHER + honest], p->at), p->handle);
 	}
 }
 
 TEST(test_push_17_card_a_write_after_the_flush_reply_writes_nothing)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < TURNS; i++) {
 		struct card_world w;
 		struct cdw_pool old;
 
-		begin(&w, wires[i]);
-		old = w.ends[UNIT].book.pools[0];
-		MUST(push_pool_close(w.ends[UNIT].link, 0));
-		cdw_node_turn(&w.nodes[0]);
-		for (int k = 0; k < STEPS && w.ends[UNIT].book.pools[0].handle == old.handle; k++)
+		begin(&w, i);
+		old = w.ends[honest].book.pools[0];
+		MUST(push_pool_close(w.ends[honest].link, 0));
+		cdw_node_turn(cdw_node_of(&w.ends[honest]));
+		for (int k = 0; k < STEPS && w.ends[honest].book.pools[0].handle == old.handle; k++)
 			step(&w);
 		EXPECT(w.messages[PUSH_FLUSH_REQUEST] == 1 && w.messages[PUSH_FLUSH_REPLY] == 1);
-		writes(&w, cdw_addr(&w.ends[UNIT], old.at), old.handle);
+		writes(&w, cdw_addr(&w.ends[honest], old.at), old.handle);
 	}
 }
 
@@ -161,8 +166,8 @@ static void refused(struct card_world *w, enum weft_reason reason)
 		step(w);
 	EXPECT_EQ(w->refused, before + 1);
 	EXPECT_EQ(w->refused_for, reason);
-	EXPECT_EQ(push_link_state(w->ends[HOST].link), PUSH_OPEN);
-	EXPECT_EQ(push_link_state(w->ends[UNIT].link), PUSH_OPEN);
+	EXPECT_EQ(push_link_state(w->ends[liar].link), PUSH_OPEN);
+	EXPECT_EQ(push_link_state(w->ends[honest].link), PUSH_OPEN);
 }
 
 static void say(struct card_world *w, const struct push_msg *m, enum weft_reason reason)
@@ -187,10 +192,10 @@ static void say_used(struct card_world *w, struct push_used u, uint32_t times,
 	    reason);
 }
 
-/* Of the unit's pool 0, an element that is the host's. */
+/* Of the honest end's pool 0, an element that is the liar's. */
 static struct push_used good(const struct card_world *w)
 {
-	const struct cdw_pool *p = &w->ends[UNIT].book.pools[0];
+	const struct cdw_pool *p = &w->ends[honest].book.pools[0];
 	uint32_t element = 0;
 
 	while (p->elements_of[element].turn != CDW_INITIATORS)
@@ -200,11 +205,11 @@ static struct push_used good(const struct card_world *w)
 
 TEST(test_push_14_push_24_card_indications_that_are_wrong_are_refused)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < TURNS; i++) {
 		struct card_world w;
 		struct push_used u;
 
-		begin(&w, wires[i]);
+		begin(&w, i);
 		u = good(&w);
 		say_used(&w, (struct push_used){ NO_POOL, 0, 64, 64 }, 1, WEFT_R_PUSH_POOL);
 		say_used(&w, (struct push_used){ 0, 9999, u.element_bytes, 64 }, 1,
@@ -218,20 +223,20 @@ TEST(test_push_14_push_24_card_indications_that_are_wrong_are_refused)
 		post(&w, (struct weft_send_wr){ .opcode = WEFT_OP_WRITE_IMM, .imm = 0xc8000040 },
 		     NULL, 0);
 		refused(&w, WEFT_R_PUSH_POOL);
-		end(&w, w.ends[OTHER_HOST].serial, w.packets);
+		end(&w, w.ends[OTHER].serial, w.packets);
 	}
 }
 
 TEST(test_push_18_card_messages_that_are_wrong_are_refused)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < TURNS; i++) {
 		static const uint8_t function[12] = { 0, 99, 0, 1 }, version[12] = { 0, 5, 0, 2 };
 		uint8_t entries[PUSH_RUN_BYTES];
 		struct wr to = wr_of(entries, sizeof(entries));
 		const struct push_run run = { NO_POOL, 0, 1 };
 		struct card_world w;
 
-		begin(&w, wires[i]);
+		begin(&w, i);
 		push_run_put(&run, &to);
 		say(&w,
 		    &(struct push_msg){ .function = PUSH_RECV_POOL_UPDATE, .runs = { 1, entries } },
@@ -243,6 +248,6 @@ TEST(test_push_18_card_messages_that_are_wrong_are_refused)
 		refused(&w, WEFT_R_PUSH_FUNCTION);
 		post(&w, (struct weft_send_wr){ .opcode = WEFT_OP_SEND }, version, sizeof(version));
 		refused(&w, WEFT_R_PUSH_VERSION);
-		end(&w, w.ends[OTHER_HOST].serial, w.packets);
+		end(&w, w.ends[OTHER].serial, w.packets);
 	}
 }
