@@ -12,6 +12,7 @@
 #include "cmd/sim/sim_words.h"
 #include "cmd/sim/story.h"
 #include "sim/card/card_world.h"
+#include "sim/cells/cells_world.h"
 #include "sim/fabric/fabric_world.h"
 #include "sim/iscsi/iscsi_world.h"
 #include "sim/iwarp/iwarp_world.h"
@@ -30,7 +31,7 @@ struct sim_sums {
 	uint64_t stops, control_bytes;
 	uint64_t logins, losses, pdus, overtaken, flips;
 	uint64_t writes, immediates, opens, breaks;
-	uint64_t flits, resent, pulls;
+	uint64_t flits, resent, pulls, cells, hurt;
 	struct sim_datagram_counts packets;
 	struct story story;
 };
@@ -70,6 +71,8 @@ static const char usage[] =
 	"                     each other, by RoCE or iWARP; any of them may stop at any step\n"
 	"  --world fabric     a fabric: frames between endnodes, by switches and cables that damage,\n"
 	"                     lose and delay flits, and are pulled\n"
+	"  --world cells      packets of a split card in cells of 256 bytes on such a fabric; cells\n"
+	"                     are lost and damaged, Writes go where none may\n"
 	"  --seed N    the seed: the same number, the same history\n"
 	"  --count N   run N seeds, beginning with --seed\n"
 	"  --story     tell what happened first of each kind, and what was refused why\n"
@@ -176,6 +179,21 @@ static void fabric_add(const void *world, struct sim_sums *sums)
 	sums->pulls += w->pulls;
 }
 
+static void cells_add(const void *world, struct sim_sums *sums)
+{
+	const struct cells_world *w = world;
+
+	sums->requests += w->packets;
+	sums->succeeded += w->came;
+	sums->refused += w->refused;
+	sums->bytes += w->bytes;
+	sums->cells += w->cells;
+	sums->hurt += w->hurt;
+	sums->flits += w->flits;
+	sums->resent += w->resent;
+	sums->pulls += w->pulls;
+}
+
 static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {
 	[SIM_LOOPBACK] = loopback_add,	[SIM_IWARP] = iwarp_add,       [SIM_ROCE] = roce_add,
 	[SIM_ROCE_RC] = roce_add,	[SIM_ROCE_UC] = roce_add,      [SIM_ROCE_RD] = roce_add,
@@ -183,7 +201,7 @@ static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums)
 	[SIM_ROCE_RUNS] = roce_add,	[SIM_ROCE_NEAR] = roce_add,    [SIM_RIO] = rio_add,
 	[SIM_ROCE_NEAR_UC] = roce_add,	[SIM_ROCE_NEAR_UD] = roce_add, [SIM_ISCSI] = iscsi_add,
 	[SIM_ROCE_NEAR_XRC] = roce_add, [SIM_ROCE_NEAR_RD] = roce_add, [SIM_CARD] = card_add,
-	[SIM_ISCSI_ISER] = iscsi_add,	[SIM_FABRIC] = fabric_add,
+	[SIM_ISCSI_ISER] = iscsi_add,	[SIM_FABRIC] = fabric_add,     [SIM_CELLS] = cells_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
@@ -351,6 +369,10 @@ static void print_sums(const struct sim_sums *s)
 		printf("%12" PRIu64 " times a role stopped without notice; %" PRIu64
 		       " KiB of messages passed the owner, and no payload\n",
 		       s->stops, s->control_bytes / 1024);
+	if (s->cells > 0)
+		printf("%12" PRIu64 " cells left, and %" PRIu64
+		       " were lost or damaged; each lost its packet, and nothing else\n",
+		       s->cells, s->hurt);
 	if (s->flits > 0)
 		printf("%12" PRIu64 " flits crossed links, %" PRIu64
 		       " of them again; cables were pulled %" PRIu64 " times\n",

@@ -9,6 +9,7 @@
 
 #include "cmd/trace/trace_words.h"
 #include "sim/card/card_world.h"
+#include "sim/cells/cells_world.h"
 #include "sim/iscsi/iscsi_world.h"
 #include "sim/rio/rio_world.h"
 #include "sim/world/sim_trace.h"
@@ -26,7 +27,8 @@ void sim_words(const struct trace_event *e, char *text, size_t size)
 			 name, e->a, e->b);
 	else if (!rio_world_words(e, text + n, size - (size_t)n) &&
 		 !iscsi_world_words(e, text + n, size - (size_t)n) &&
-		 !card_world_words(e, text + n, size - (size_t)n))
+		 !card_world_words(e, text + n, size - (size_t)n) &&
+		 !cells_world_words(e, text + n, size - (size_t)n))
 		trace_words(e, text + n, size - (size_t)n);
 	used = strlen(text);
 	if (e->reason != WEFT_OK)

@@ -12,7 +12,7 @@
 
 #include "base/trace.h"
 
-enum { STORY_KINDS = 64 };
+enum { STORY_KINDS = 160 };
 
 struct story {
 	bool is_over;			     /* the timeline is over */

@@ -4,7 +4,7 @@
  * cell that is lost or damaged loses its packet, and nothing else. Not here: the bytes of a cell
  * (wire/push_cell.h), the channel, and the check whether a Write may go where it says.
  *
- * Only tests call this yet: no fabric carries cells.
+ * The world of cells calls this (sim/cells/): there is no fabric but the simulated one.
  */
 #pragma once
 

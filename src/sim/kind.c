@@ -2,6 +2,7 @@
 #include "sim/kind.h"
 
 #include "sim/card/card_world.h"
+#include "sim/cells/cells_world.h"
 #include "sim/fabric/fabric_world.h"
 #include "sim/iscsi/iscsi_world.h"
 #include "sim/iwarp/iwarp_world.h"
@@ -252,6 +253,31 @@ static struct world *fabric_clock(void *world)
 	return &((struct fabric_world *)world)->net.world;
 }
 
+static int cells_open(void *world, uint64_t seed)
+{
+	return cells_world_open(world, seed, false);
+}
+
+static bool cells_step(void *world)
+{
+	return cells_world_step(world);
+}
+
+static const char *cells_failure(const void *world)
+{
+	return cells_world_failure(world);
+}
+
+static void cells_close(void *world)
+{
+	cells_world_close(world);
+}
+
+static struct world *cells_clock(void *world)
+{
+	return &((struct cells_world *)world)->net.world;
+}
+
 const struct sim_kind sim_kinds[SIM_KINDS] = {
 	[SIM_LOOPBACK] = {
 		.name = "loopback",
@@ -432,5 +458,14 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.failure = fabric_failure,
 		.close = fabric_close,
 		.clock = fabric_clock,
+	},
+	[SIM_CELLS] = {
+		.name = "cells",
+		.world_bytes = sizeof(struct cells_world),
+		.open = cells_open,
+		.step = cells_step,
+		.failure = cells_failure,
+		.close = cells_close,
+		.clock = cells_clock,
 	},
 };

@@ -29,6 +29,7 @@ enum sim_kind_id {
 	SIM_ISCSI_ISER,
 	SIM_CARD,   /* sim/card/card_world.h */
 	SIM_FABRIC, /* sim/fabric/fabric_world.h */
+	SIM_CELLS,  /* sim/cells/cells_world.h */
 	SIM_KINDS
 };
 

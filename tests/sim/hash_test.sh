@@ -15,6 +15,7 @@ hashes() {
 	done
 	"$@" sim --world card --seed 1 --count "$count" --hash
 	"$@" sim --world fabric --seed 1 --count "$count" --hash
+	"$@" sim --world cells --seed 1 --count "$count" --hash
 	"$@" sim --world iscsi --seed 1 --count "$count" --hash
 	"$@" sim --world iscsi-iser --seed 1 --count "$count" --hash
 	"$@" sim --world rio --seed 1 --count "$count" --hash

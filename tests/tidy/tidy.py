@@ -26,7 +26,7 @@ BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "mad", "store"]
 CORE_ROOMS = BELOW_UPPER + ["near", "scsi", "rio", "iscsi", "lan", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
 CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/near", "driver/fabric", "driver/roce"]
-WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio", "sim/iscsi", "sim/card", "sim/fabric"]
+WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio", "sim/iscsi", "sim/card", "sim/fabric", "sim/cells"]
 DIVIDED = ["driver", "sim", "compat", "cmd"]  # rooms with rooms inside
 ARROWS = {
     "base": [],
@@ -68,6 +68,7 @@ ARROWS = {
     "sim/iscsi": CORE_ROOMS + ["sim/world"],
     "sim/card": CORE_ROOMS + ["sim/world", "sim/roce"],  # its wires
     "sim/fabric": CORE_ROOMS + ["sim/world"],
+    "sim/cells": CORE_ROOMS + ["sim/world", "sim/fabric"],  # its wires
     "sim": CORE_ROOMS + WORLDS,
     "compat": ["base"],
     "compat/ibverbs": ["base", "wire", "compat", "driver/sys", "driver/observe"],  # and <weft/...>
