@@ -694,7 +694,9 @@ enum weft_reason weft_cq_wait(struct weft_cq *cq, int fd, uint64_t timeout_ns, b
 
 /*
  * With is_driven the program promises to poll, or to sleep in weft_cq_wait(), all the time: weft's
- * own thread rests. Without it, as at first, the thread steps in where the program does neither.
+ * own thread rests, and an acknowledgement of what completed may go with what the program posts
+ * next, at the latest before it sleeps. Without it, as at first, the thread steps in where the
+ * program does neither.
  */
 enum weft_reason weft_adapter_drive(struct weft_adapter *adapter, bool is_driven);
 

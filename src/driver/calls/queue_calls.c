@@ -122,13 +122,19 @@ static bool is_look_due(const struct weft_adapter *a)
 /* Polls the sockets unless the CQ already holds `max`, no work waits and no look is due. */
 static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint32_t max)
 {
-	if (max > 0 && cq->count - cq->hidden >= max && !has_work(a) && !is_look_due(a)) {
+	bool has_enough = max > 0 && cq->count - cq->hidden >= max && !has_work(a) &&
+			  !is_look_due(a);
+	bool is_read = a->net && a->net->is_read && cq->count > cq->hidden;
+
+	if (a->net)
+		a->net->is_read = false;
+	if (is_read || has_enough) {
 		a->polls++;
 		return;
 	}
 	adapter_poll(a, cq);
-	/* The caller may exit on this completion: send deferred work first. */
-	if (a->net && a->net->is_waiting && cq->count > cq->hidden)
+	/* The caller may exit on this completion, unless it drives: send deferred work first. */
+	if (a->net && a->net->is_waiting && !a->net->is_driven && cq->count > cq->hidden)
 		adapter_work(a);
 }
 

@@ -29,6 +29,19 @@ enum weft_reason weft_adapter_fd(struct weft_adapter *adapter, int *fd)
 	return r;
 }
 
+/*
+ * Whether there is nothing for the program. Then what was deferred goes: its completion by sending
+ * would make no descriptor ready.
+ */
+static bool is_to_sleep(const struct weft_cq *cq, struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+
+	if (cq->count == 0 && net->is_waiting)
+		adapter_work(a);
+	return cq->count == 0 && list_is_empty(&a->core.events);
+}
+
 enum weft_reason weft_cq_wait(struct weft_cq *cq, int fd, uint64_t timeout_ns, bool *is_fd_ready)
 {
 	bool is_ready = false;
@@ -44,12 +57,8 @@ enum weft_reason weft_cq_wait(struct weft_cq *cq, int fd, uint64_t timeout_ns, b
 	r = adapter_is_served(a) ? WEFT_R_BUSY : net_get(a, &net);
 	now_ns = adapter_now_ns(a);
 	end_ns = deadline_after(now_ns, timeout_ns);
-	/* Send deferred requests: their completion by sending would make no descriptor ready. */
-	if (r == WEFT_OK && net->is_waiting)
-		adapter_work(a);
 	/* Bound: the time. */
-	while (r == WEFT_OK && !is_ready && cq->count == 0 && list_is_empty(&a->core.events) &&
-	       now_ns < end_ns) {
+	while (r == WEFT_OK && !is_ready && is_to_sleep(cq, net) && now_ns < end_ns) {
 		is_ready = progress_sleep(net, fd, end_ns);
 		now_ns = adapter_now_ns(a);
 	}

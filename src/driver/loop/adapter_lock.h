@@ -202,7 +202,8 @@ static inline void adapter_leave(struct weft_adapter *a)
  * All three make the progress that is due and wake threads that wait for events. adapter_poll()
  * also reads sockets on behalf of the program, adapter_watch() on behalf of the adapter's thread.
  * The lock is held. cq: the program polls this one, or NULL. Acknowledgements may wait for its next
- * request and leave with it, unless the CQ holds a completion: with that the program may exit.
+ * request and leave with it, unless the CQ holds a completion: with that the program may exit. One
+ * that drives the adapter (weft_adapter_drive()) has promised to come back.
  */
 void adapter_work(struct weft_adapter *a);
 void adapter_poll(struct weft_adapter *a, const struct weft_cq *cq);

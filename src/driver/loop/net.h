@@ -69,6 +69,7 @@ struct net {
 	uint64_t leads;	   /* times that it slept on them */
 	bool is_led;	   /* it sleeps on them now */
 	bool is_driven;	   /* a thread of the program does only that: weft_adapter_drive() */
+	bool is_read;	   /* progress_sleep() has just read the sockets: the next poll need not */
 	uint64_t due_seen; /* the deadline until which the thread sleeps */
 };
 

@@ -486,6 +486,7 @@ static void take_what_came(struct net *net, const struct sleep_set *set, bool is
 		if (set->fds[i].revents != 0)
 			has_come |= c->calls->sleep_input(c, set->watches[i]);
 	}
+	net->is_read = is_elsewhere;
 	if (is_elsewhere)
 		adapter_watch(a);
 	else if (has_come)

@@ -151,6 +151,11 @@ void adapter_work(struct weft_adapter *a)
 	work(a, false);
 }
 
+static bool is_driven(const struct weft_adapter *a)
+{
+	return a->net && a->net->is_driven;
+}
+
 /* Most polls find nothing, so do no more than needed for them. */
 static bool poll_finds_work(struct weft_adapter *a)
 {
@@ -166,11 +171,11 @@ void adapter_poll(struct weft_adapter *a, const struct weft_cq *cq)
 {
 	a->polls++;
 	if (poll_finds_work(a))
-		work(a, cq && cq->count == cq->hidden);
+		work(a, cq && (cq->count == cq->hidden || is_driven(a)));
 }
 
 void adapter_watch(struct weft_adapter *a)
 {
 	a->host->poll(a, true);
-	work(a, false);
+	work(a, is_driven(a));
 }

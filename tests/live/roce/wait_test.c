@@ -54,8 +54,11 @@ static struct weft_roce_counts counts(void)
 	return counts;
 }
 
-/* The thread stands by, and does nothing until it is told: only the program's calls send. */
-static void still_the_thread(void)
+/*
+ * The thread stands by, and does nothing until it is told: only the program's calls send. The
+ * program has promised to come back if is_driven, else the thread does not know of that.
+ */
+static void still_the_thread(bool is_driven)
 {
 	uint64_t since = thread_now_ns();
 	const uint64_t one = 1;
@@ -69,6 +72,7 @@ static void still_the_thread(void)
 		is_idle = b->net->state == PROGRESS_IDLE;
 	}
 	is_idle = is_idle && progress_is_aside(b->net);
+	b->net->is_driven = is_driven;
 	adapter_leave(b);
 	REQUIRE(is_idle);
 }
@@ -128,7 +132,7 @@ TEST(test_roce_an_acknowledgement_goes_with_what_is_posted_next)
 	if (why_not)
 		SKIP(why_not);
 	open_both();
-	still_the_thread();
+	still_the_thread(false);
 	before = counts();
 	poll_for_a_write();
 	held = counts();
@@ -151,7 +155,7 @@ TEST(test_roce_an_acknowledgement_waits_for_one_poll_only)
 	if (why_not)
 		SKIP(why_not);
 	open_both();
-	still_the_thread();
+	still_the_thread(false);
 	for (int i = 0; i < 3; i++) {
 		poll_for_a_write();
 		held = counts();
@@ -179,7 +183,7 @@ TEST(test_roce_a_poll_that_finds_something_acknowledges_it)
 		SKIP(why_not);
 	open_both();
 	MUST(weft_qp_post_recv(to.qp, &recv, 1, NULL));
-	still_the_thread();
+	still_the_thread(false);
 	before = counts();
 	wr = node_wr(WEFT_OP_SEND, 1, NULL, &to);
 	REQUIRE(node_post(&from, &wr));
@@ -192,6 +196,65 @@ TEST(test_roce_a_poll_that_finds_something_acknowledges_it)
 	free_the_thread();
 	close_both();
 	EXPECT_EQ(after.packets_out, before.packets_out + 1);
+}
+
+/* The peer sends: a receive completes at who polls. Opens both ends. */
+static void send_to_driver(void)
+{
+	static const struct weft_recv_wr recv = { .id = 7 };
+	struct weft_send_wr wr;
+
+	open_both();
+	MUST(weft_qp_post_recv(to.qp, &recv, 1, NULL));
+	still_the_thread(true);
+	wr = node_wr(WEFT_OP_SEND, 1, NULL, &to);
+	REQUIRE(node_post(&from, &wr));
+}
+
+TEST(test_roce_a_program_that_drives_acknowledges_what_it_answers_with_the_answer)
+{
+	const char *why_not = own_network_enter();
+	struct weft_roce_counts held, after;
+	struct weft_completion c;
+
+	if (why_not)
+		SKIP(why_not);
+	send_to_driver();
+	REQUIRE(node_take(to.cq, &c));
+	held = counts();
+	post(&to, &from, WEFT_OP_WRITE);
+	after = counts();
+	expect_acknowledged();
+	REQUIRE(node_take(to.cq, &c));
+	free_the_thread();
+	close_both();
+	EXPECT_EQ(held.packets_out, 0);
+	EXPECT_EQ(after.packets_out, 2);
+	EXPECT_EQ(after.calls_out, held.calls_out + 1);
+}
+
+TEST(test_roce_a_program_that_drives_acknowledges_before_it_sleeps)
+{
+	const char *why_not = own_network_enter();
+	struct weft_roce_counts woken, held, after;
+	struct weft_completion c;
+	bool has_one;
+
+	if (why_not)
+		SKIP(why_not);
+	send_to_driver();
+	MUST(weft_cq_wait(to.cq, -1, PATIENCE_NS, NULL));
+	woken = counts();
+	REQUIRE(node_poll(to.cq, &c, &has_one) && has_one);
+	held = counts();
+	MUST(weft_cq_wait(to.cq, -1, 0, NULL));
+	after = counts();
+	expect_acknowledged();
+	free_the_thread();
+	close_both();
+	EXPECT_EQ(held.calls_in, woken.calls_in); /* the wait has just read the sockets */
+	EXPECT_EQ(held.packets_out, 0);
+	EXPECT_EQ(after.packets_out, 1);
 }
 
 /* Polls until a packet has come; how many went out meanwhile. */
@@ -222,7 +285,7 @@ TEST(test_roce_only_acknowledgements_wait)
 	if (why_not)
 		SKIP(why_not);
 	open_both();
-	still_the_thread();
+	still_the_thread(false);
 	s = node_seg(&from, 0, 1);
 	wr = node_wr(WEFT_OP_READ, 1, &s, &to);
 	answered = sent_by_the_poll_that_takes(&wr);
