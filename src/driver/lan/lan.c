@@ -13,6 +13,8 @@
 #include "driver/sys/clock.h"
 #include "driver/sys/system_reason.h"
 
+enum { TURN_EVERY = 16 };
+
 static const struct lan_calls *const kinds[LAN_KINDS] = {
 	[LAN_KIND_PACKET] = &lan_packet_calls,
 	[LAN_KIND_SOCKET] = &lan_socket_calls,
@@ -231,13 +233,20 @@ static uint32_t keep_good(struct lan_port *port, struct lan_frame *frames, uint3
 
 uint32_t lan_receive(struct lan_port *port, struct lan_frame *frames, uint32_t count)
 {
-	turn(port);
+	/* Where frames are known to wait, a look at the descriptors would tell no more. */
+	if (!port->has_input || count == 0 || ++port->receives % TURN_EVERY == 0)
+		turn(port);
 	(void)lan_send_cut(port);
 	if (!port->has_input || count == 0)
 		return 0;
 	if (count > LAN_BATCH_MAX)
 		count = LAN_BATCH_MAX;
 	return keep_good(port, frames, port->calls->receive(port, frames, count));
+}
+
+bool lan_has_more(const struct lan_port *port)
+{
+	return port->has_input;
 }
 
 uint32_t lan_news(struct lan_port *port)
@@ -253,8 +262,10 @@ const struct lan_properties *lan_properties(const struct lan_port *port)
 	return &port->is;
 }
 
-const struct lan_counts *lan_counts(const struct lan_port *port)
+const struct lan_counts *lan_counts(struct lan_port *port)
 {
+	if (port->calls->count)
+		port->calls->count(port);
 	return &port->counts;
 }
 

@@ -33,11 +33,14 @@ int lan_descriptor(const struct lan_port *port);
 
 /*
  * Receives up to count frames; of each, bytes and room are the caller's. Returns how many: to be
- * called until that is 0, as some may wait in the port. It also does the other work of the port:
- * connects again, answers its peer, notices changes. So it is to be called, with count 0 at least,
- * whenever the descriptor is readable.
+ * called until that is 0, or lan_has_more() is false, as some may wait in the port. It also does
+ * the other work of the port: connects again, answers its peer, notices changes. So it is to be
+ * called, with count 0 at least, whenever the descriptor is readable.
  */
 uint32_t lan_receive(struct lan_port *port, struct lan_frame *frames, uint32_t count);
+
+/* Whether frames may still wait to be received; if not, the descriptor tells of those to come. */
+bool lan_has_more(const struct lan_port *port);
 
 /*
  * Sends frames in order; returns how many were taken. A frame that cannot be sent is taken and
@@ -98,4 +101,4 @@ struct lan_counts {
 	struct lan_way in, out;
 };
 
-const struct lan_counts *lan_counts(const struct lan_port *port);
+const struct lan_counts *lan_counts(struct lan_port *port);

@@ -26,6 +26,8 @@ struct lan_calls {
 	 * those has been counted, by lan_sent() or lan_drop().
 	 */
 	uint32_t (*send)(struct lan_port *port, const struct lan_frame *frames, uint32_t count);
+	/* Adds to the counts what the kernel has counted. NULL: it counts nothing. */
+	void (*count)(struct lan_port *port);
 	enum weft_reason (*set_mac)(struct lan_port *port, const uint8_t mac[LAN_MAC_BYTES]);
 	enum weft_reason (*set_mtu)(struct lan_port *port, uint32_t mtu);
 	enum weft_reason (*set_link)(struct lan_port *port, bool is_up);
@@ -46,7 +48,8 @@ struct lan_port {
 	const struct lan_calls *calls;
 	struct lan_cutting *cutting; /* made when the first frame needs it */
 	int epoll;
-	bool has_input; /* frames may wait; the kind clears it when it finds none */
+	bool has_input;	   /* frames may wait; the kind clears it when it finds none */
+	uint32_t receives; /* with has_input */
 	uint32_t news;
 	struct lan_properties is;
 	struct lan_counts counts;

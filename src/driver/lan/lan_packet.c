@@ -111,13 +111,14 @@ static enum weft_reason packet_open(struct lan_port *port, const struct lan_plan
 }
 
 /* What the kernel had no room for. */
-static void count_lost(struct lan_packet *p)
+static void packet_count(struct lan_port *port)
 {
+	struct lan_packet *p = packet_of(port);
 	struct tpacket_stats s = { 0 };
 	socklen_t length = sizeof(s);
 
 	if (getsockopt(p->socket.fd, SOL_PACKET, PACKET_STATISTICS, &s, &length) == 0)
-		p->port.counts.in.drops[WEFT_R_LAN_FULL] += s.tp_drops;
+		port->counts.in.drops[WEFT_R_LAN_FULL] += s.tp_drops;
 }
 
 /* The kernel has taken the tag of a VLAN out of the frame: it goes back where it was. */
@@ -187,9 +188,9 @@ static uint32_t packet_receive(struct lan_port *port, struct lan_frame *frames, 
 	if (n <= 0) {
 		/* ENETDOWN is told once: then the interface may come up again. */
 		port->has_input = n < 0 && errno != EAGAIN && errno != EINTR;
-		count_lost(p);
 		return 0;
 	}
+	port->has_input = (uint32_t)n == count; /* epoll tells of what comes from now on */
 	for (int i = 0; i < n; i++) {
 		struct lan_frame f = frames[i];
 		enum weft_reason r = finish(&f, &messages[i], heads[i]);
@@ -345,6 +346,7 @@ const struct lan_calls lan_packet_calls = {
 	.close = packet_close,
 	.receive = packet_receive,
 	.send = packet_send,
+	.count = packet_count,
 	.set_mac = packet_set_mac,
 	.set_mtu = packet_set_mtu,
 	.set_filters = packet_set_filters,
