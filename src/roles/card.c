@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/least.h"
 #include "driver/sys/clock.h"
 #include "driver/sys/system_reason.h"
 #include "driver/sys/turns.h"
@@ -301,16 +302,19 @@ static bool ends_work(struct card *c)
 	return has_any;
 }
 
-/* Looks at everything once. True: there was something. */
+/*
+ * Looks at everything once. True: there was something. The port first: what it has to say to a
+ * peer, often in answer to what the port was just given, takes along what is to be acknowledged.
+ */
 static bool turn(struct card *c)
 {
-	bool has_any;
+	bool has_any = false;
 
 	c->now_ns = clock_ns();
-	has_any = completions_take(c);
-	has_any |= events_take(c);
 	if (c->is_port_ready)
-		has_any |= card_port_take(c);
+		has_any = card_port_take(c) && ends_work(c);
+	has_any |= completions_take(c);
+	has_any |= events_take(c);
 	return ends_work(c) || has_any;
 }
 
@@ -329,8 +333,8 @@ static uint64_t expire(struct card *c)
 	return due_ns;
 }
 
-/* Looks which descriptors are readable; returns the reporter's deadline. */
-static uint64_t descriptors_look(struct card *c)
+/* Looks which descriptors are readable. */
+static void descriptors_look(struct card *c)
 {
 	struct epoll_event ready[4];
 	int count = epoll_wait(c->epoll, ready, 4, 0);
@@ -346,16 +350,19 @@ static uint64_t descriptors_look(struct card *c)
 			reporter_serve(c->reporter, c->now_ns);
 		}
 	}
-	return c->reporter ? reporter_expire(c->reporter, c->now_ns) : UINT64_MAX;
 }
 
+/* Sleeps until there is something to do; a deadline comes at the latest. */
 static void sleep_until(struct card *c, uint64_t due_ns)
 {
-	uint64_t most_ns = c->now_ns + longest_sleep_ns, now_ns = clock_ns();
+	uint64_t most_ns = c->now_ns + longest_sleep_ns, now_ns = clock_ns(), reporter_ns;
+	bool is_ready = false;
 
-	if (due_ns > most_ns)
-		due_ns = most_ns;
-	(void)weft_cq_wait(c->cq, c->epoll, due_ns > now_ns ? due_ns - now_ns : 0, NULL);
+	reporter_ns = c->reporter ? reporter_expire(c->reporter, c->now_ns) : UINT64_MAX;
+	due_ns = least(due_ns, least(reporter_ns, most_ns));
+	(void)weft_cq_wait(c->cq, c->epoll, due_ns > now_ns ? due_ns - now_ns : 0, &is_ready);
+	if (is_ready)
+		descriptors_look(c);
 }
 
 static void run_until(struct card *c, bool (*is_over)(struct card *c))
@@ -364,24 +371,26 @@ static void run_until(struct card *c, bool (*is_over)(struct card *c))
 	uint32_t turns = 0;
 
 	while (!is_over(c)) {
-		bool has_any = turn(c);
-		uint64_t due_ns, reporter_ns;
+		bool has_any = turn(c), is_spinning;
+		uint64_t due_ns;
 
 		if (has_any)
 			busy_ns = c->now_ns;
 		if (has_any && ++turns % LOOK_EVERY != 0)
 			continue;
 		due_ns = expire(c);
-		reporter_ns = descriptors_look(c);
+		is_spinning = rio_spin_may(&c->spin, busy_ns, c->now_ns);
+		if (has_any || is_spinning)
+			descriptors_look(c);
 		if (has_any || c->is_port_ready)
 			continue;
-		if (rio_spin_may(&c->spin, busy_ns, c->now_ns)) {
+		if (is_spinning) {
 			uint64_t began_ns = clock_ns();
 
 			sched_yield();
 			rio_spin_yielded(&c->spin, began_ns, clock_ns());
 		} else {
-			sleep_until(c, due_ns < reporter_ns ? due_ns : reporter_ns);
+			sleep_until(c, due_ns);
 		}
 	}
 }

@@ -250,7 +250,7 @@ bool card_port_take(struct card *c)
 		f->length = frames[i].length + NET;
 		take(c, taken[i]);
 	}
-	c->is_port_ready = count > 0 && !c->is_starved; /* more may wait in the port */
+	c->is_port_ready = lan_has_more(c->port) && !c->is_starved;
 	return count > 0;
 }
 
@@ -295,6 +295,12 @@ static void return_first(struct card_end *e, uint32_t count)
 	}
 }
 
+/* What answers frames that were sent often waits in the port at once: that is looked for. */
+static void answer_may_come(struct card *c, uint32_t sent)
+{
+	c->is_port_ready |= sent > 0 && !c->is_starved;
+}
+
 /* What the port had no room for before. True: it has taken all of it. */
 static bool held_give(struct card *c)
 {
@@ -304,6 +310,7 @@ static bool held_give(struct card *c)
 	for (uint32_t i = 0; i < c->held_count; i++)
 		frames[i] = frame_of(c->frames[c->held[i]].bytes, c->frames[c->held[i]].length);
 	sent = c->held_count > 0 ? lan_send(c->port, frames, c->held_count) : 0;
+	answer_may_come(c, sent);
 	for (uint32_t i = 0; i < sent; i++)
 		frame_used(c, c->held[i]);
 	c->held_count -= sent;
@@ -369,6 +376,7 @@ static bool host_give(struct card_end *e)
 		sent = lan_send(c->port, frames, count);
 		c->is_port_full = sent < count;
 		has_any |= sent > 0;
+		answer_may_come(c, sent);
 		return_first(e, sent);
 	}
 	return has_any;
