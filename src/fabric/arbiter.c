@@ -6,8 +6,8 @@
 void fabric_arbiter_init(struct fabric_arbiter *a)
 {
 	*a = (struct fabric_arbiter){ .high_limit = FABRIC_LIMIT_NONE };
-	for (uint8_t lane = 0; lane < IBA_LANE_MANAGEMENT; lane++) {
-		a->low.lanes[lane] = lane;
+	for (uint32_t lane = 0; lane < IBA_LANE_MANAGEMENT; lane++) {
+		a->low.lanes[lane] = (uint8_t)lane;
 		a->low.weights[lane] = 1;
 	}
 	fabric_arbiter_settle(a);

@@ -50,8 +50,8 @@ void fabric_end_freed(struct fabric_end *e, uint8_t lane)
 
 void fabric_end_forward(struct fabric_end *e)
 {
-	for (uint8_t lane = 0; lane < FLIT_LANES; lane++)
-		fabric_end_freed(e, lane);
+	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
+		fabric_end_freed(e, (uint8_t)lane);
 }
 
 struct fabric_frame *fabric_end_next(struct fabric_end *e)
