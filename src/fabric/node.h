@@ -3,7 +3,7 @@
  * The agents of a node (IBA 14, 16.1): subnet management and performance management of a CA, of a
  * switch with its port 0, or of a router. It answers what a subnet manager gets and sets, hands
  * directed routes on, counts, and sends traps. What is set is in struct fabric_node, and takes
- * effect there: whoever moves frames looks ports, tables, states and keys up in it.
+ * effect there: what moves frames looks ports, tables, states and keys up in it.
  *
  * Bytes in, bytes out, time handed in: the caller moves frames, and knows which links are up. It
  * asks fabric_node_lets_in() and fabric_node_lets_out() about each frame that passes a port,

@@ -287,7 +287,7 @@ static bool take_segment(struct mad_port *p, struct mad_receive *v, const struct
 
 	rmpp_decode(&h, d->bytes);
 	if (v->is_complete || h.segment != v->expected) {
-		/* Once for all that come behind one that is missing; each time for what was there. */
+		/* Once for all behind one that is missing; each time for what was there. */
 		if (h.segment < v->expected || !v->has_asked)
 			acknowledge_to(p, v, d);
 		v->has_asked |= h.segment > v->expected;

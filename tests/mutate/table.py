@@ -206,7 +206,8 @@ class Sources:
 
 
 # Reasons are named there, but nothing is refused: names and texts, and models of what weft refuses.
-NO_REFUSAL = ("src/base/reason.c", "src/base/reason_iscsi.c", "src/base/reason_lan.c", "src/base/reason_push.c", "src/sim/")
+NO_REFUSAL = ("src/base/reason.c", "src/base/reason_fabric.c", "src/base/reason_iscsi.c", "src/base/reason_lan.c",
+              "src/base/reason_push.c", "src/sim/")
 
 
 # The machine refuses, not a rule.

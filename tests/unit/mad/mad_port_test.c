@@ -202,6 +202,23 @@ TEST(test_sys_01_a_method_has_one_agent)
 	bed_close(&b);
 }
 
+TEST(test_sys_01_a_port_has_room_for_so_many_agents)
+{
+	struct mad_bed b;
+	struct mad_agent_attr a = { .owner = BED_PROGRAM };
+	uint32_t first, agent;
+
+	bed_open(&b, 9);
+	MUST(mad_agent_add(b.port[0], &a, &first));
+	for (uint32_t i = 1; i < MAD_AGENTS_MAX; i++)
+		MUST(mad_agent_add(b.port[0], &a, &agent));
+	EXPECT_EQ(mad_agent_add(b.port[0], &a, &agent), WEFT_R_MAD_AGENT);
+	mad_agent_remove(b.port[0], first);
+	EXPECT_EQ(mad_agent_add(b.port[0], &a, &agent), WEFT_OK);
+	EXPECT_EQ(agent, first);
+	bed_close(&b);
+}
+
 TEST(test_sys_01_what_cannot_be_sent_is_refused)
 {
 	struct mad_bed b;
