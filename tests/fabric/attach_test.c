@@ -297,6 +297,20 @@ TEST(test_fab_20_services_of_a_port)
 	fabric_bed_close();
 }
 
+TEST(test_fab_20_an_adapter_has_so_many_services_at_most)
+{
+	enum { SERVICES = 4096 };
+	struct end a;
+
+	end_open(&a, 0);
+	for (uint64_t i = 1; i <= SERVICES; i++)
+		MUST(fabric_attach_claim(a.attach, i));
+	EXPECT_EQ(fabric_attach_claim(a.attach, SERVICES + 1), WEFT_R_LIMIT);
+	MUST(fabric_attach_claim(a.attach, 1)); /* it has that one */
+	fabric_attach_close(a.attach);
+	fabric_bed_close();
+}
+
 /* UD: all that have joined get a copy, its sender too. */
 TEST(test_ud_01_group_of_several_adapters)
 {
@@ -499,6 +513,7 @@ TEST(test_fab_07_hostile_messages_end_their_own_connection)
 /* The fabric ends: the port is down, and nothing waits for it. */
 TEST(test_sys_01_fabric_that_ends_takes_its_ports_along)
 {
+	const uint8_t gid[16] = { 0xff, 0x12 };
 	struct end a;
 
 	end_open(&a, 0);
@@ -507,6 +522,7 @@ TEST(test_sys_01_fabric_that_ends_takes_its_ports_along)
 	EXPECT(a.has_gone);
 	EXPECT_EQ(fabric_attach_state(a.attach)->info.state, SM_PORT_DOWN);
 	EXPECT_EQ(fabric_attach_claim(a.attach, 1), WEFT_R_FABRIC_ABSENT);
+	EXPECT_EQ(fabric_attach_join(a.attach, gid), WEFT_R_FABRIC_ABSENT);
 	EXPECT(fabric_attach_next(a.attach) == NULL);
 	fabric_attach_close(a.attach);
 }
