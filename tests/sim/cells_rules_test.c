@@ -20,11 +20,13 @@ static struct cells_channel *begin(enum cells_kind kind)
 	return cells_channel_of(&w, FROM, TO, kind);
 }
 
-/* Three packets of that length; of the middle one a cell does not get there well. */
-static void lose_one(struct cells_packet packet, enum cells_hurt hurt, uint32_t cell)
+/*
+ * Three packets of that length, of so many cells; of the middle one a cell does not get there well.
+ */
+static void lose_one(struct cells_packet packet, uint32_t cells, enum cells_hurt hurt,
+		     uint32_t cell)
 {
 	struct cells_channel *c = begin(CELLS_CONNECTED);
-	uint32_t cells = push_cells_of(packet.bytes);
 
 	w.script = hurt;
 	w.script_packet = 1;
@@ -52,19 +54,20 @@ static void lose_one(struct cells_packet packet, enum cells_hurt hurt, uint32_t 
 
 TEST(test_push_s6_fab_08_payloads_of_256_257_and_many_cells_cross_a_fabric)
 {
-	for (uint32_t is_write = 0; is_write < 2; is_write++) {
-		const struct cells_packet p = { .is_write = is_write, .has_immediate = is_write };
-		static const uint32_t sizes[] = { 256, 257, 2049, 4096 };
+	static const struct {
+		uint32_t bytes, cells;
+	} sizes[] = { { 256, 1 }, { 257, 2 }, { 2049, 9 }, { 4096, 16 } };
 
-		for (uint32_t i = 0; i < 4; i++) {
-			struct cells_packet packet = p;
+	for (uint32_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+		const struct cells_packet packet = { .is_write = i % 2,
+						     .has_immediate = i % 2,
+						     .bytes = sizes[i / 2].bytes };
+		uint32_t cells = sizes[i / 2].cells;
 
-			packet.bytes = sizes[i];
-			lose_one(packet, CELLS_WELL, 0);
-			for (uint32_t cell = 0; cell < push_cells_of(sizes[i]); cell++) {
-				lose_one(packet, CELLS_LOST, cell);
-				lose_one(packet, CELLS_DAMAGED, cell);
-			}
+		lose_one(packet, cells, CELLS_WELL, 0);
+		for (uint32_t cell = 0; cell < cells; cell++) {
+			lose_one(packet, cells, CELLS_LOST, cell);
+			lose_one(packet, cells, CELLS_DAMAGED, cell);
 		}
 	}
 }

@@ -261,6 +261,11 @@ static void judge(struct cells_world *w, struct cells_channel *c, const struct p
 	note(w, c, CELLS_TRACE_CAME, number, p->bytes);
 }
 
+static bool is_end(const struct push_cell_end *e, const struct push_cell_end *is)
+{
+	return e->qpn == is->qpn && memcmp(e->mac, is->mac, sizeof(e->mac)) == 0;
+}
+
 static void cell_came(struct cells_world *w, struct cells_channel *c, const uint8_t *bytes,
 		      uint32_t length)
 {
@@ -269,8 +274,7 @@ static void cell_came(struct cells_world *w, struct cells_channel *c, const uint
 	struct push_cell cell;
 	enum weft_reason r = push_cell_decode(&cell, bytes, length);
 
-	if (r == WEFT_OK && (memcmp(cell.to.mac, own.mac, sizeof(own.mac)) != 0 ||
-			     memcmp(cell.from.mac, other.mac, sizeof(other.mac)) != 0))
+	if (r == WEFT_OK && (!is_end(&cell.to, &own) || !is_end(&cell.from, &other)))
 		cells_fail(w, "endnode %" PRIu32 " got a cell of another", c->to);
 	if (r == WEFT_OK)
 		r = push_join_take(&c->join, &cell, &place);
