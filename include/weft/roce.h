@@ -109,6 +109,24 @@ enum weft_reason weft_qp_join(struct weft_qp *qp, const struct weft_address *gro
 enum weft_reason weft_qp_leave(struct weft_qp *qp, const struct weft_address *group,
 			       const struct weft_address *local);
 
+/* ---- Ports of a fabric ---------------------------------------------------------------------- */
+
+enum weft_port_news {
+	WEFT_PORT_INACTIVE = 1, /* it carries no packets any more */
+	WEFT_PORT_ACTIVE = 2,	/* it does, after it did not: if both are set, this came last */
+	WEFT_PORT_LID = 4,
+	WEFT_PORT_SM = 8, /* another subnet manager */
+	WEFT_PORT_P_KEYS = 16,
+	WEFT_PORT_GIDS = 32,
+	WEFT_PORT_REREGISTER = 64 /* memberships of groups, and services, are to be told anew */
+};
+
+/*
+ * From now on changes of the ports that the adapter has in a fabric are events WEFT_EVENT_PORT,
+ * with this context. It opens the port, as weft_roce_open(). By UDP there are none.
+ */
+enum weft_reason weft_ports_watch(struct weft_adapter *adapter, void *context);
+
 /* ---- Raw datagrams -------------------------------------------------------------------------- */
 
 /*

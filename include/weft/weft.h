@@ -646,16 +646,17 @@ enum weft_event_kind {
 	WEFT_EVENT_ESTABLISHED, /* QP, in RTR: the peer has sent something */
 	WEFT_EVENT_CM,		/* cm_id: there is news in weft_cm_id_next() */
 	WEFT_EVENT_EE_FAILED,	/* end-to-end context: its peer does not answer; it is over */
+	WEFT_EVENT_PORT,	/* port of a fabric: it has changed, see weft_ports_watch() */
 	WEFT_EVENT_COUNT
 };
 
 struct weft_event {
 	enum weft_event_kind kind;
 	enum weft_reason reason;
-	uint32_t number; /* of the queue, or of the queue pair */
+	uint32_t number; /* of the queue, of the queue pair, or of the port */
 	/*
 	 * QP_ERROR, an enum weft_qp_state: WEFT_QPS_ERROR, or WEFT_QPS_SQE, where receiving goes
-	 * on.
+	 * on. PORT: what has changed, of enum weft_port_news.
 	 */
 	uint32_t state;
 	uint64_t addr;

@@ -58,7 +58,7 @@ struct ib_path {
 
 /* ---- The port ------------------------------------------------------------------------------- */
 
-enum { IB_PKEYS_MAX = 16 };
+enum { IB_PKEYS_MAX = 32 };
 
 struct ib_port_config {
 	struct adapter *adapter;
@@ -71,6 +71,9 @@ struct ib_port *ib_port_create(const struct ib_port_config *config);
 
 /* In a fabric: the port's LID, and how many of its low bits are path bits. */
 void ib_port_set_lid(struct ib_port *port, uint16_t lid, uint8_t lmc);
+
+/* Its table of P_Keys, IB_PKEYS_MAX of them; unused ones are 0. Connections keep theirs. */
+void ib_port_set_p_keys(struct ib_port *port, const uint16_t *p_keys);
 
 /* No connection may be left. */
 void ib_port_destroy(struct ib_port *port);

@@ -45,7 +45,7 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 	list_init(&port->members);
 	list_init(&port->ees_ended);
 	list_init(&port->raws);
-	memcpy(port->p_keys, config->p_keys, sizeof(port->p_keys));
+	ib_port_set_p_keys(port, config->p_keys);
 	if (port->p_keys[0] == 0)
 		port->p_keys[0] = IBA_PKEY_DEFAULT;
 	port->conns = calloc(max, sizeof(struct ib_conn *));
@@ -89,6 +89,11 @@ void ib_port_set_lid(struct ib_port *port, uint16_t lid, uint8_t lmc)
 {
 	port->path_bits = (uint16_t)((1U << lmc) - 1);
 	port->lid = lid & (uint16_t)~port->path_bits;
+}
+
+void ib_port_set_p_keys(struct ib_port *port, const uint16_t *p_keys)
+{
+	memcpy(port->p_keys, p_keys, sizeof(port->p_keys));
 }
 
 /* ---- Memory that is sent from --------------------------------------------------------------- */

@@ -39,10 +39,12 @@ bool event_pop(struct list *events, struct weft_event *event)
 		.kind = (enum weft_event_kind)kind,
 		.reason = (enum weft_reason)s->reasons[kind],
 		.number = s->number,
-		.state = kind == WEFT_EVENT_QP_ERROR ? s->state : 0,
+		.state = kind == WEFT_EVENT_QP_ERROR || kind == WEFT_EVENT_PORT ? s->state : 0,
 		.addr = kind == WEFT_EVENT_FAULT ? s->addr : 0,
 		.context = s->context,
 	};
+	if (kind == WEFT_EVENT_PORT)
+		s->state = 0;
 	s->pending &= ~(1U << kind);
 	/* To the end of the list, so that no source keeps the others waiting. */
 	list_remove(&s->link);

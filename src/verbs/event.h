@@ -17,7 +17,8 @@ struct event_source {
 	uint32_t pending; /* 1 << enum weft_event_kind */
 	uint16_t reasons[WEFT_EVENT_COUNT];
 	uint32_t number;
-	uint32_t state; /* of a queue pair that failed: the last one that it went to */
+	/* Of a queue pair that failed: the last one that it went to. Of a port: all its news. */
+	uint32_t state;
 	uint64_t addr;
 	void *context;
 };

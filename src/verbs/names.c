@@ -30,6 +30,7 @@ static const char *const events[WEFT_EVENT_COUNT] = {
 	[WEFT_EVENT_ESTABLISHED] = "communication established",
 	[WEFT_EVENT_CM] = "news of a cm_id",
 	[WEFT_EVENT_EE_FAILED] = "end-to-end context failed",
+	[WEFT_EVENT_PORT] = "port changed",
 };
 
 const char *weft_status_name(enum weft_status status)

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "driver/sys/fabric_client.h"
 #include "test.h"
 
 enum { NODES = 2, QUEUE_MAX = 64, PORT = 1 };
@@ -26,6 +28,7 @@ static struct {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	struct fabric_hub *hub;
+	int listener; /* of programs that ask about ports */
 	struct attach_state states[NODES];
 	struct queue to[NODES];
 	uint64_t frames;
@@ -33,7 +36,7 @@ static struct {
 	atomic_bool has_ended;
 } bed = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static const char *const names[NODES] = { "left", "right" };
+static const char *const node_names[NODES] = { "left", "right" };
 
 /* ---- The fabric ----------------------------------------------------------------------------- */
 
@@ -68,7 +71,7 @@ static bool bed_find(void *owner, const char *name, uint32_t *node, uint32_t *po
 	(void)owner;
 	*port = PORT;
 	for (*node = 0; *node < NODES; ++*node) {
-		if (strcmp(name, names[*node]) == 0)
+		if (strcmp(name, node_names[*node]) == 0)
 			return true;
 	}
 	return false;
@@ -103,19 +106,75 @@ static bool turn(void)
 	return has_moved;
 }
 
+/* ---- Questions of programs ------------------------------------------------------------------ */
+
+static void port_tell(const struct attach_state *s, uint32_t node, struct fabric_msg *answer)
+{
+	struct fabric_msg_port *p = &answer->port;
+
+	*answer = (struct fabric_msg){ .kind = FABRIC_MSG_IS_PORT };
+	p->node = node;
+	p->port = PORT;
+	p->node_info = (struct sm_node_info){
+		.node_type = SM_NODE_CA,
+		.ports = 1,
+		.system_guid = s->node_guid,
+		.node_guid = s->node_guid,
+		.port_guid = s->port_guid,
+		.pkeys = SM_PKEYS,
+		.vendor = 0x123456,
+	};
+	(void)snprintf((char *)p->description.text, SM_DESCRIPTION_BYTES, "%s", s->node);
+	p->port_info = s->info;
+	memcpy(p->guids.guids, s->guids, sizeof(s->guids));
+	memcpy(p->pkeys.pkeys, s->p_keys, sizeof(s->p_keys));
+}
+
+static struct fabric_msg answer_to(const struct fabric_msg *ask)
+{
+	struct fabric_msg answer = { .kind = FABRIC_MSG_ANSWER, .reason = WEFT_R_FABRIC_NODE };
+
+	for (uint32_t i = 0; ask->kind == FABRIC_MSG_PORT && i < NODES; i++) {
+		if (strcmp(ask->where.node, node_names[i]) == 0 && ask->where.port == PORT)
+			port_tell(&bed.states[i], i, &answer);
+	}
+	return answer;
+}
+
+/* Each asks once. */
+static void questions_take(void)
+{
+	static struct fabric_packet packet;
+	int fd;
+
+	while ((fd = accept4(bed.listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		struct fabric_msg answer;
+
+		if (poll(&p, 1, 1000) == 1 && fabric_packet_receive(fd, &packet, false) == 0) {
+			answer = answer_to(&packet.m);
+			(void)fabric_msg_send(fd, &answer);
+			fabric_packet_done(&packet);
+		}
+		close(fd);
+	}
+}
+
 static void *run(void *arg)
 {
 	(void)arg;
 	while (!atomic_load(&bed.has_ended)) {
 		struct pollfd fds[] = { { .fd = fabric_hub_fd(bed.hub), .events = POLLIN },
-					{ .fd = bed.wake, .events = POLLIN } };
+					{ .fd = bed.wake, .events = POLLIN },
+					{ .fd = bed.listener, .events = POLLIN } };
 		bool has_more = true;
 
 		pthread_mutex_lock(&bed.lock);
 		while (has_more)
 			has_more = turn();
+		questions_take();
 		pthread_mutex_unlock(&bed.lock);
-		(void)poll(fds, 2, -1);
+		(void)poll(fds, 3, -1);
 	}
 	return NULL;
 }
@@ -134,6 +193,11 @@ static struct attach_state state_of(uint32_t node)
 			.phys_state = SM_PHYS_LINK_UP,
 			.mtu = 4,
 			.mtu_cap = 5,
+			.width_active = 2,
+			.speed_active = 4,
+			.extended_active = 2,
+			.subnet_timeout = 18,
+			.lane_cap = 3,
 		},
 		.node_guid = 0x100 + node,
 		.port_guid = 0x200 + node,
@@ -141,7 +205,7 @@ static struct attach_state state_of(uint32_t node)
 		.p_keys = { IBA_PKEY_DEFAULT },
 	};
 
-	(void)snprintf(s.node, sizeof(s.node), "%s", names[node]);
+	(void)snprintf(s.node, sizeof(s.node), "%s", node_names[node]);
 	return s;
 }
 
@@ -154,12 +218,18 @@ void fabric_bed_open(void)
 		.find = bed_find,
 	};
 
+	struct unix_names names;
+	bool are_all_foreign;
+
 	if (bed.hub)
 		return;
 	(void)snprintf(bed.name, sizeof(bed.name), "test-%d", (int)getpid());
 	for (uint32_t i = 0; i < NODES; i++)
 		bed.states[i] = state_of(i);
 	MUST(fabric_hub_open(&config, bed.name, &bed.hub));
+	names = fabric_socket_names(bed.name);
+	bed.listener = unix_names_take(&names, true, &are_all_foreign);
+	REQUIRE(bed.listener >= 0);
 	bed.wake = eventfd(0, EFD_CLOEXEC);
 	REQUIRE(bed.wake >= 0);
 	atomic_store(&bed.has_ended, false);
@@ -175,6 +245,7 @@ void fabric_bed_close(void)
 	REQUIRE(pthread_join(bed.thread, NULL) == 0);
 	fabric_hub_close(bed.hub);
 	close(bed.wake);
+	close(bed.listener);
 	bed.hub = NULL;
 	bed.frames = 0;
 	for (int i = 0; i < NODES; i++)
@@ -189,7 +260,7 @@ const char *fabric_bed_name(void)
 void fabric_bed_enter(int node)
 {
 	REQUIRE(setenv("WEFT_FABRIC", bed.name, 1) == 0);
-	REQUIRE(setenv("WEFT_NODE", names[node], 1) == 0);
+	REQUIRE(setenv("WEFT_NODE", node_names[node], 1) == 0);
 }
 
 static struct weft_address gid_of(int node)

@@ -21,5 +21,9 @@ int address_of_port(struct ibv_context *context, bool is_ipv4, struct weft_addre
 /* The path of an address vector. 0, or EINVAL; then the log says why. */
 int path_of(struct ibv_context *context, const struct ibv_ah_attr *attr, struct weft_path *path);
 
+/* The P_Key of an index in the table of a port. 0 or errno. */
+int pkey_read(const struct ibv_context *context, uint32_t port_num, uint32_t index,
+	      uint16_t *p_key);
+
 /* The index of a GID in the port's table. 0 or errno: ENODATA: not found. */
 int gid_find(struct ibv_context *context, const union ibv_gid *gid, uint8_t *index);

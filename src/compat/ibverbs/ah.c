@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Address handles: where a datagram goes, which on RoCE is an IP address. */
+/* Address handles: where a datagram goes, which on RoCE is an IP address, in a fabric a LID. */
 #include "compat/ibverbs/ah.h"
 
 #include <arpa/inet.h>
@@ -19,6 +19,7 @@
 #include "compat/ibverbs/attributes.h"
 #include "compat/ibverbs/context.h"
 #include "compat/ibverbs/device.h"
+#include "compat/ibverbs/fabric_port.h"
 #include "compat/ibverbs/gid.h"
 #include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/pd.h"
@@ -81,7 +82,11 @@ int path_of(struct ibv_context *context, const struct ibv_ah_attr *attr, struct 
 {
 	union ibv_gid from = { { 0 } };
 	const char *why;
-	int error = ibv_query_gid(context, 1, attr->grh.sgid_index, &from) == 0 ? 0 : errno;
+	int error;
+
+	if (is_in_fabric(context))
+		return fabric_path_of(attr, path);
+	error = ibv_query_gid(context, 1, attr->grh.sgid_index, &from) == 0 ? 0 : errno;
 
 	if (error && error != EINVAL) {
 		say("%s: its addresses cannot be read: %s", context->device->name, strerror(error));
@@ -93,7 +98,7 @@ int path_of(struct ibv_context *context, const struct ibv_ah_attr *attr, struct 
 		return EINVAL;
 	}
 	*path = (struct weft_path){
-		.mtu_bytes = 128U << port_mtu(context),
+		.mtu_bytes = 128U << port_mtu(context, 1),
 		.traffic_class = attr->grh.traffic_class,
 		.hop_limit = attr->grh.hop_limit ? attr->grh.hop_limit : HOPS_DEFAULT,
 		.flow_label = attr->grh.flow_label & 0xfffff,
@@ -118,7 +123,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	enum weft_reason r;
 	struct ah *ah;
 
-	errno = is_roce(pd->context) ? path_of(pd->context, attr, &path) : EOPNOTSUPP;
+	errno = is_ib(pd->context) ? path_of(pd->context, attr, &path) : EOPNOTSUPP;
 	if (errno)
 		return NULL;
 	ah = calloc(1, sizeof(*ah));
@@ -199,21 +204,32 @@ static int find_source(struct ibv_context *context, const union ibv_gid *to, uin
 	return error ? error : ENODATA;
 }
 
-int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
-			struct ibv_grh *grh, struct ibv_ah_attr *attr)
+/* 0 or errno. */
+static int path_back(struct ibv_context *context, uint8_t port_num, const struct ibv_wc *wc,
+		     const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	union ibv_gid to;
-	int error = 0;
+	int error;
 
 	*attr = (struct ibv_ah_attr){ .port_num = port_num, .is_global = 1 };
-	if (!is_roce(context))
-		error = EOPNOTSUPP;
-	else if (port_num != 1 || !(wc->wc_flags & IBV_WC_GRH) ||
-		 (!take_ipv6(grh, &attr->grh, &to) && !take_ipv4(grh, &attr->grh, &to)))
+	if (port_num != 1 || !(wc->wc_flags & IBV_WC_GRH) ||
+	    (!take_ipv6(grh, &attr->grh, &to) && !take_ipv4(grh, &attr->grh, &to)))
 		error = EINVAL;
 	else
 		error = find_source(context, &to, &attr->grh.sgid_index);
 	attr->grh.hop_limit = HOPS_DEFAULT;
+	return error;
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+			struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	int error = EOPNOTSUPP;
+
+	if (is_in_fabric(context))
+		error = fabric_path_back(port_num, wc, grh, attr);
+	else if (is_ib(context))
+		error = path_back(context, port_num, wc, grh, attr);
 	errno = error;
 	return error ? -1 : 0; /* man ibv_create_ah_from_wc: -1 on error, as of no other here */
 }
@@ -276,7 +292,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 	uint8_t index;
 	int error;
 
-	if (!is_roce(context))
+	if (!is_ib(context) || is_in_fabric(context))
 		return EOPNOTSUPP;
 	error = path_of(context, attr, &path);
 	if (error)

@@ -49,9 +49,30 @@ static struct tally tally_of(const struct ibv_async_event *event)
 	}
 }
 
+/* Nothing that a program can destroy waits for those of a port. */
+static bool is_of_port(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void count(const struct ibv_async_event *event, bool is_taken)
 {
-	struct tally t = tally_of(event);
+	struct tally t;
+
+	if (is_of_port(event))
+		return;
+	t = tally_of(event);
 
 	pthread_mutex_lock(t.mutex);
 	++*(is_taken ? t.taken : t.acknowledged);

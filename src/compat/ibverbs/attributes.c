@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What devices and their one port say of themselves. */
+/* What devices and their ports say of themselves. */
 #include "compat/ibverbs/attributes.h"
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include "compat/ibverbs/device.h"
 #include "compat/ibverbs/dm.h"
 #include "compat/ibverbs/engine.h"
+#include "compat/ibverbs/fabric_port.h"
 #include "compat/ibverbs/gid.h"
 #include "compat/ibverbs/group.h"
 #include "compat/ibverbs/ibverbs.h"
@@ -42,7 +43,7 @@ unsigned int device_capabilities(const struct device *d)
 	unsigned int all = IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW |
 			   IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_CURR_QP_STATE_MOD;
 
-	if (d->kind == DEVICE_ROCE)
+	if (d->kind != DEVICE_IWARP)
 		all |= IBV_DEVICE_XRC | IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_SYS_IMAGE_GUID |
 		       IBV_DEVICE_RC_RNR_NAK_GEN;
 	return all;
@@ -86,8 +87,10 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_pkeys = 1,
 		.phys_port_cnt = 1,
 	};
-	if (is_roce(context))
+	if (is_ib(context))
 		tell_channel_adapter(attr);
+	if (is_in_fabric(context))
+		fabric_device_tell(attr);
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", weft_version());
 	return 0;
 }
@@ -104,7 +107,7 @@ static void tell_paging(const struct ibv_context *context, struct ibv_device_att
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = unreliable | IBV_ODP_SUPPORT_READ |
 							IBV_ODP_SUPPORT_ATOMIC;
-	if (!is_roce(context))
+	if (!is_ib(context))
 		return;
 	attr->odp_caps.per_transport_caps.uc_odp_caps = unreliable;
 	attr->xrc_odp_caps = attr->odp_caps.per_transport_caps.rc_odp_caps;
@@ -115,7 +118,6 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 		    struct ibv_device_attr_ex *attr, size_t attr_bytes)
 {
 	struct ibv_device_attr_ex all = {
-		.phys_port_cnt_ex = 1,
 		.device_cap_flags_ex = 0,
 		.max_dm_size = DM_BYTES_MAX,
 	};
@@ -123,13 +125,14 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 	if ((input && input->comp_mask) || attr_bytes < sizeof(all.orig_attr))
 		return EINVAL;
 	(void)ibv_query_device(context, &all.orig_attr);
-	if (is_roce(context))
+	if (is_ib(context))
 		all.packet_pacing_caps = (struct ibv_packet_pacing_caps){
 			.qp_rate_limit_min = 1,
 			.qp_rate_limit_max = UINT32_MAX,
 			.supported_qpts = 1U << IBV_QPT_RC | 1U << IBV_QPT_UC,
 		};
 	tell_paging(context, &all);
+	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	fill(attr, attr_bytes, &all, sizeof(all));
 	return 0;
@@ -200,16 +203,19 @@ static void tell_speed(uint32_t megabits, struct ibv_port_attr *attr)
 	attr->active_speed = known[i].speed;
 }
 
-enum ibv_mtu port_mtu(const struct ibv_context *context)
+enum ibv_mtu port_mtu(const struct ibv_context *context, uint32_t port)
 {
 	struct interface now;
 
+	if (is_in_fabric(context))
+		return fabric_port_mtu(port);
 	if (interface_look(device_of(context->device)->interface, &now) != 0)
 		return IBV_MTU_256;
-	return mtu_below(is_roce(context) ? now.mtu - OVERHEAD : now.mtu);
+	return mtu_below(is_ib(context) ? now.mtu - OVERHEAD : now.mtu);
 }
 
-int port_tell(const struct device *d, struct ibv_port_attr *attr)
+/* Of an interface, which has one. */
+static int tell_port(const struct device *d, struct ibv_port_attr *attr)
 {
 	enum { PHYSICAL_DISABLED = 3, PHYSICAL_LINK_UP = 5 };
 	struct interface now;
@@ -239,11 +245,18 @@ int port_tell(const struct device *d, struct ibv_port_attr *attr)
 	return 0;
 }
 
+int port_tell(const struct device *d, uint32_t port, struct ibv_port_attr *attr)
+{
+	if (d->kind == DEVICE_FABRIC)
+		return fabric_port_tell(port, attr);
+	return port == 1 ? tell_port(d, attr) : EINVAL;
+}
+
 int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 	       size_t attr_bytes)
 {
 	struct ibv_port_attr all;
-	int error = port_num == 1 ? port_tell(device_of(context->device), &all) : EINVAL;
+	int error = port_tell(device_of(context->device), port_num, &all);
 
 	if (error)
 		return error;

@@ -318,7 +318,7 @@ static uint64_t ops_of(const struct qp *qp)
 		     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV
 	};
 
-	if (!is_roce(qp->ibv.context))
+	if (!is_ib(qp->ibv.context))
 		return RC & ~(unsigned int)IBV_QP_EX_WITH_SEND_WITH_IMM;
 	if (qp->ibv.qp_type == IBV_QPT_XRC_RECV)
 		return 0;

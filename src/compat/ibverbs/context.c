@@ -67,12 +67,12 @@ static void roce_ops_init(struct verbs_context *v)
 	v->get_srq_num = get_srq_num;
 }
 
-/* A port on the network for a RoCE device, which all contexts of the process share. */
+/* A port on the network for a channel adapter, which all contexts of the process share. */
 static enum weft_reason port_open(const struct device *d, enum weft_policy policy)
 {
 	enum weft_reason r = engine_get(policy);
 
-	if (r != WEFT_OK || d->kind != DEVICE_ROCE)
+	if (r != WEFT_OK || d->kind == DEVICE_IWARP)
 		return r;
 	r = weft_roce_open(weftv_adapter());
 	if (r != WEFT_OK)
@@ -98,11 +98,34 @@ static void say_refused(const struct device *d, enum weft_reason r)
 /* Of contexts, counted. */
 static _Atomic uint64_t numbers = 1;
 
+static void context_free(struct context *c)
+{
+	teller_fini(&c->async);
+	free(c);
+}
+
+/* Opens its port. 0 or errno. */
+static int context_connect(struct context *c, struct device *device, enum weft_policy policy)
+{
+	enum weft_reason r = port_open(device, policy);
+	int error;
+
+	if (r != WEFT_OK) {
+		say_refused(device, r);
+		return weftv_errno(r);
+	}
+	c->adapter = weftv_adapter();
+	list_init(&c->port_events.link);
+	error = device->kind == DEVICE_FABRIC ? port_events_begin(c) : 0;
+	if (error)
+		engine_put(c->adapter);
+	return error;
+}
+
 struct context *context_open(struct device *device, enum weft_policy policy)
 {
 	struct context *c = calloc(1, sizeof(*c));
 	struct ibv_context *ibv;
-	enum weft_reason r;
 	int error;
 
 	if (!c) {
@@ -115,12 +138,11 @@ struct context *context_open(struct device *device, enum weft_policy policy)
 		errno = error;
 		return NULL;
 	}
-	r = port_open(device, policy);
-	if (r != WEFT_OK) {
-		say_refused(device, r);
-		teller_fini(&c->async);
-		free(c);
-		return refused(r);
+	error = context_connect(c, device, policy);
+	if (error) {
+		context_free(c);
+		errno = error;
+		return NULL;
 	}
 	ibv = &c->verbs.context;
 	ibv->device = &device->ibv;
@@ -131,9 +153,8 @@ struct context *context_open(struct device *device, enum weft_policy policy)
 	ibv->abi_compat = (void *)UINTPTR_MAX; /* there is a struct verbs_context around it */
 	pthread_mutex_init(&ibv->mutex, NULL);
 	ops_init(c);
-	if (device->kind == DEVICE_ROCE)
+	if (device->kind != DEVICE_IWARP)
 		roce_ops_init(&c->verbs);
-	c->adapter = weftv_adapter();
 	c->number = atomic_fetch_add(&numbers, 1);
 	context_get(ibv);
 	offer_make(&c->offer, OFFER_CONTEXT, ibv, 0);
@@ -159,12 +180,12 @@ void context_put(struct ibv_context *context)
 	if (atomic_fetch_sub(&c->users, 1) > 1)
 		return;
 	offer_withdraw(&c->offer);
-	teller_fini(&c->async);
+	port_events_end(c);
 	if (context->cmd_fd >= 0)
 		close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
 	engine_put(c->adapter);
-	free(c);
+	context_free(c);
 }
 
 int ibv_close_device(struct ibv_context *context)

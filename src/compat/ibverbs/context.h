@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "compat/ibverbs/import.h"
+#include "compat/ibverbs/port_events.h"
 #include "compat/ibverbs/teller.h"
 
 struct device;
@@ -26,7 +27,8 @@ struct context {
 	uint64_t number;   /* its own, or of the context that it was imported from */
 	atomic_uint users; /* the program, until it closes it, and objects that raise events */
 	bool is_shared;	   /* librdmacm's: never closed */
-	struct weft_adapter *adapter; /* in a child of fork() still the parent's */
+	struct port_events port_events; /* in a fabric */
+	struct weft_adapter *adapter;	/* in a child of fork() still the parent's */
 };
 
 static inline struct context *context_of(struct ibv_context *c)

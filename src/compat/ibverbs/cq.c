@@ -13,6 +13,7 @@
 #include "compat/bell.h"
 #include "compat/ibverbs/async.h"
 #include "compat/ibverbs/context.h"
+#include "compat/ibverbs/device.h"
 #include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/pd.h"
 #include "compat/ibverbs/teller.h"
@@ -289,14 +290,24 @@ unsigned int wc_flags_of(const struct weft_completion *c)
 	       (c->has_route ? IBV_WC_GRH : 0U);
 }
 
+/* RoCE has no LIDs: of RD the number of the context, which tells the node as a LID would. */
+uint32_t wc_slid_of(const struct ibv_context *context, const struct weft_completion *c)
+{
+	if (is_in_fabric(context) && c->src_lid)
+		return c->src_lid;
+	return (uint32_t)c->src_ee_number;
+}
+
 /*
  * RoCE has no service levels. What stands there of a datagram is what mlx5 says, and UCX reads to
  * find the addresses in the 40 bytes: 8 for UDP, and the kind of IP header.
  */
-uint8_t wc_sl_of(const struct weft_completion *c)
+uint8_t wc_sl_of(const struct ibv_context *context, const struct weft_completion *c)
 {
 	enum { OVER_UDP = 8, IPV6 = 1, IPV4 = 2 };
 
+	if (is_in_fabric(context))
+		return c->service_level;
 	if (!c->has_route)
 		return 0;
 	return OVER_UDP | (c->has_ipv4_route ? IPV4 : IPV6);
@@ -313,8 +324,9 @@ static void wc_fill(const struct cq *cq, struct ibv_wc *wc, const struct weft_co
 		.qp_num = c->qp_number,
 		.src_qp = c->src_qp_number,
 		.wc_flags = wc_flags_of(c),
-		.slid = (uint16_t)c->src_ee_number,
-		.sl = wc_sl_of(c),
+		.slid = (uint16_t)wc_slid_of(cq->ibv.context, c),
+		.sl = wc_sl_of(cq->ibv.context, c),
+		.dlid_path_bits = c->path_bits,
 	};
 	if (c->has_invalidated)
 		wc->invalidated_rkey = c->invalidated_tag;

@@ -53,7 +53,8 @@ struct cq *cq_open(struct ibv_context *context, struct ibv_pd *parent_domain, in
 
 /* Flags and service level of a completion. */
 unsigned int wc_flags_of(const struct weft_completion *c);
-uint8_t wc_sl_of(const struct weft_completion *c);
+uint8_t wc_sl_of(const struct ibv_context *context, const struct weft_completion *c);
+uint32_t wc_slid_of(const struct ibv_context *context, const struct weft_completion *c);
 
 /* Functions in the table of a context. */
 struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);

@@ -85,20 +85,17 @@ static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 
 static uint8_t read_sl(struct ibv_cq_ex *ex)
 {
-	return wc_sl_of(&of(ex)->current);
+	return wc_sl_of(ex->context, &of(ex)->current);
 }
 
-/* RoCE has no LIDs: of RD the number of the context, which tells the node as a LID would. */
 static uint32_t read_slid(struct ibv_cq_ex *ex)
 {
-	return (uint32_t)of(ex)->current.src_ee_number;
+	return wc_slid_of(ex->context, &of(ex)->current);
 }
 
-/* What only InfiniBand's links have. */
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
-	(void)ex;
-	return 0;
+	return of(ex)->current.path_bits;
 }
 
 struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two devices for each network interface that is up and has an address: roce_lo and iw_lo,
- * roce_eth0 and iw_eth0.
+ * roce_eth0 and iw_eth0. A program that runs on a node of a fabric has its adapter, and no other.
  */
 #include "compat/ibverbs/device.h"
 
@@ -19,7 +19,10 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "compat/ibverbs/context.h"
+#include "compat/ibverbs/fabric_port.h"
 #include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/say.h"
+#include "driver/sys/fabric_client.h"
 
 /* Devices stay until the process ends: programs keep pointers to them. */
 static struct {
@@ -35,6 +38,7 @@ static const struct {
 } kinds[DEVICE_KINDS] = {
 	[DEVICE_ROCE] = { "roce_", IBV_NODE_CA, IBV_TRANSPORT_IB },
 	[DEVICE_IWARP] = { "iw_", IBV_NODE_RNIC, IBV_TRANSPORT_IWARP },
+	[DEVICE_FABRIC] = { "fab0", IBV_NODE_CA, IBV_TRANSPORT_IB },
 };
 
 /* ---- Which there are ------------------------------------------------------------------------ */
@@ -70,21 +74,26 @@ static int name_length(const struct ifaddrs *i)
 	return (int)strcspn(i->ifa_name, ":");
 }
 
-static struct device *find(const struct ifaddrs *i, enum device_kind kind)
+/* By the name of its interface; in a fabric that is empty. */
+static struct device *find(const char *interface, size_t length, enum device_kind kind)
 {
-	size_t length = (size_t)name_length(i);
 
 	for (struct list *at = all.devices.next; at != &all.devices; at = at->next) {
 		struct device *d = CONTAINER_OF(at, struct device, link);
 
 		if (d->kind == kind && strlen(d->interface) == length &&
-		    memcmp(d->interface, i->ifa_name, length) == 0)
+		    memcmp(d->interface, interface, length) == 0)
 			return d;
 	}
 	return NULL;
 }
 
-static struct device *device_create(const struct ifaddrs *i, enum device_kind kind)
+static struct device *find_of(const struct ifaddrs *i, enum device_kind kind)
+{
+	return find(i->ifa_name, (size_t)name_length(i), kind);
+}
+
+static struct device *device_create(const char *interface, int length, enum device_kind kind)
 {
 	static const char other_ops; /* its address equals no provider's table of operations */
 	struct device *d = calloc(1, sizeof(*d));
@@ -95,7 +104,7 @@ static struct device *device_create(const struct ifaddrs *i, enum device_kind ki
 	d->ibv.node_type = kinds[kind].node;
 	d->ibv.transport_type = kinds[kind].transport;
 	d->ops = &other_ops;
-	snprintf(d->interface, sizeof(d->interface), "%.*s", name_length(i), i->ifa_name);
+	snprintf(d->interface, sizeof(d->interface), "%.*s", length, interface);
 	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s%s", kinds[kind].prefix, d->interface);
 	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "uverbs%u", all.made++);
 	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s",
@@ -141,12 +150,12 @@ static uint64_t guid_of(const struct device *d)
 
 static void look_at(const struct ifaddrs *i, enum device_kind kind)
 {
-	struct device *d = find(i, kind);
+	struct device *d = find_of(i, kind);
 
 	if (!is_usable(i, kind))
 		return;
 	if (!d)
-		d = device_create(i, kind);
+		d = device_create(i->ifa_name, name_length(i), kind);
 	if (!d)
 		return;
 	d->is_present = true;
@@ -155,12 +164,40 @@ static void look_at(const struct ifaddrs *i, enum device_kind kind)
 
 static void look_at_link(const struct ifaddrs *i)
 {
-	for (int kind = 0; kind < DEVICE_KINDS; kind++) {
-		struct device *d = find(i, (enum device_kind)kind);
+	for (int kind = 0; kind < DEVICE_FABRIC; kind++) {
+		struct device *d = find_of(i, (enum device_kind)kind);
 
 		if (d && i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET)
 			take_hardware_address(d, i);
 	}
+}
+
+static void forget(void)
+{
+	for (struct list *at = all.devices.next; at != &all.devices; at = at->next)
+		CONTAINER_OF(at, struct device, link)->is_present = false;
+}
+
+/* One that cannot be asked of is not there; the user is told why, once. */
+static int look_at_node(void)
+{
+	static bool is_reported;
+	struct device *d = find("", 0, DEVICE_FABRIC);
+
+	forget();
+	if (!is_wanted(FABRIC_DEVICE))
+		return 0;
+	if (!d)
+		d = device_create("", 0, DEVICE_FABRIC);
+	if (!d)
+		return ENOMEM;
+	d->is_present = fabric_node_look(d) == 0;
+	if (!d->is_present && !is_reported)
+		say_anyway("%s is not there: no fabric of that name runs here, or it has no node "
+			   "%s",
+			   FABRIC_DEVICE, fabric_client_node());
+	is_reported |= !d->is_present;
+	return 0;
 }
 
 /* 0 or errno: then what was known before is all that is known. */
@@ -168,11 +205,12 @@ static int look(void)
 {
 	struct ifaddrs *list, *i;
 
+	if (fabric_client_node())
+		return look_at_node();
 	if (getifaddrs(&list) < 0)
 		return errno;
-	for (struct list *at = all.devices.next; at != &all.devices; at = at->next)
-		CONTAINER_OF(at, struct device, link)->is_present = false;
-	for (int kind = 0; kind < DEVICE_KINDS; kind++) {
+	forget();
+	for (int kind = 0; kind < DEVICE_FABRIC; kind++) {
 		for (i = list; i; i = i->ifa_next)
 			look_at(i, (enum device_kind)kind);
 	}
@@ -235,6 +273,13 @@ static int gather(enum device_kind kind, struct device **list, int n)
  * RoCE's come first: many programs take the first device and connect queue pairs by number, which
  * iWARP cannot do.
  */
+static int gather_all(struct device **list)
+{
+	int n = gather(DEVICE_ROCE, list, gather(DEVICE_FABRIC, list, 0));
+
+	return gather(DEVICE_IWARP, list, n);
+}
+
 struct ibv_device **ibv_get_device_list(int *count)
 {
 	int n = 0, error;
@@ -245,7 +290,7 @@ struct ibv_device **ibv_get_device_list(int *count)
 	list = calloc(all.made + 1, sizeof(*list));
 	found = calloc(all.made + 1, sizeof(struct device *));
 	if (list && found)
-		n = gather(DEVICE_IWARP, found, gather(DEVICE_ROCE, found, 0));
+		n = gather_all(found);
 	for (int i = 0; i < n; i++)
 		list[i] = &found[i]->ibv;
 	if (!found) {
@@ -394,7 +439,7 @@ static struct device *device_at(const struct ifaddrs *list, const struct sockadd
 				enum device_kind kind)
 {
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
-		struct device *d = find(i, kind);
+		struct device *d = find_of(i, kind);
 
 		if (d && d->is_present && has_address(i, address, kind))
 			return d;
@@ -422,9 +467,9 @@ struct ibv_context *weftv_context_at(const struct sockaddr *address, bool is_roc
 	return c ? &c->verbs.context : NULL;
 }
 
-bool weftv_is_roce(const struct ibv_context *context)
+bool weftv_is_ib(const struct ibv_context *context)
 {
-	return is_roce(context);
+	return is_ib(context);
 }
 
 struct ibv_context **weftv_contexts(int *count)
@@ -441,7 +486,7 @@ struct ibv_context **weftv_contexts(int *count)
 	else if (!error)
 		error = ENODEV;
 	if (list && found)
-		present = gather(DEVICE_IWARP, found, gather(DEVICE_ROCE, found, 0));
+		present = gather_all(found);
 	for (int i = 0; i < present; i++) {
 		struct context *c = shared_context(found[i]);
 

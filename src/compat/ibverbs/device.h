@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Devices: two of each network interface, one of RoCE and one of iWARP. */
+/*
+ * Devices: two of each network interface, one of RoCE and one of iWARP; or, in a fabric, the
+ * adapter of the node that the program runs on.
+ */
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,7 +16,7 @@
 
 struct context;
 
-enum device_kind { DEVICE_ROCE = 0, DEVICE_IWARP, DEVICE_KINDS };
+enum device_kind { DEVICE_ROCE = 0, DEVICE_IWARP, DEVICE_FABRIC, DEVICE_KINDS };
 
 struct device {
 	struct ibv_device ibv;
@@ -22,7 +25,7 @@ struct device {
 	enum device_kind kind;
 	char interface[IF_NAMESIZE];
 	/* Written by a scan for devices, while other threads may read. */
-	_Atomic uint32_t index; /* of the interface */
+	_Atomic uint32_t index; /* of the interface; in a fabric: of the node, from 1 on */
 	_Atomic uint64_t guid;	/* in network order */
 	/* Guarded by device_list_lock(). */
 	uint8_t mac[6];
@@ -42,9 +45,16 @@ static inline uint32_t device_index(const struct device *d)
 	return 2 * d->index - (d->kind == DEVICE_ROCE);
 }
 
-static inline bool is_roce(const struct ibv_context *context)
+/* Whether it is a channel adapter, with the transport of InfiniBand. */
+static inline bool is_ib(const struct ibv_context *context)
 {
-	return CONTAINER_OF(context->device, struct device, ibv)->kind == DEVICE_ROCE;
+	return CONTAINER_OF(context->device, struct device, ibv)->kind != DEVICE_IWARP;
+}
+
+/* Whether its ports are in a fabric, and have LIDs. */
+static inline bool is_in_fabric(const struct ibv_context *context)
+{
+	return CONTAINER_OF(context->device, struct device, ibv)->kind == DEVICE_FABRIC;
 }
 
 /* Whether it is a device of weft. */

@@ -37,7 +37,7 @@ struct ibv_qp *weftdv_qp_create_rd(struct ibv_pd *pd, struct ibv_qp_init_attr *a
 	struct ibv_qp_init_attr_ex ex = { .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd };
 	struct ibv_qp *qp;
 
-	if (!pd || !is_ours(pd->context) || !is_roce(pd->context))
+	if (!pd || !is_ours(pd->context) || !is_ib(pd->context))
 		return fail(EOPNOTSUPP);
 	if (!attr || attr->qp_type != IBV_QPT_DRIVER)
 		return fail(EINVAL);
@@ -77,7 +77,7 @@ static int options_of(struct ibv_context *context, const struct weftdv_ee_attr *
 	int error;
 
 	if (!attr || !RESERVED_IS_ZERO(attr) || !attr->ah_attr || attr->path_mtu < IBV_MTU_256 ||
-	    attr->path_mtu > (unsigned int)port_mtu(context))
+	    attr->path_mtu > (unsigned int)port_mtu(context, attr->ah_attr->port_num))
 		return EINVAL;
 	*o = (struct weft_ee_options){
 		.rdd = attr->rdd,
@@ -98,7 +98,7 @@ struct weftdv_ee *weftdv_ee_create(struct ibv_context *context, const struct wef
 	enum weft_reason r;
 	int error;
 
-	if (!is_ours(context) || !is_roce(context))
+	if (!is_ours(context) || !is_ib(context))
 		return fail(EOPNOTSUPP);
 	error = options_of(context, attr, &o);
 	if (error)

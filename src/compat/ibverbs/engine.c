@@ -8,6 +8,7 @@
 #include "compat/ibverbs/device.h"
 #include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/import.h"
+#include "compat/ibverbs/port_events.h"
 #include "compat/ibverbs/qp.h"
 #include "driver/observe/observe.h"
 
@@ -67,6 +68,7 @@ static void fork_child(void)
 	devices_forked();
 	qps_forked();
 	offers_forked();
+	port_events_forked();
 	fork_parent();
 }
 
@@ -136,6 +138,16 @@ void engine_put(const struct weft_adapter *adapter)
 	} else if (engine.users > 1) {
 		engine.users--;
 	}
+	pthread_mutex_unlock(&engine.lock);
+}
+
+void engine_lock(void)
+{
+	pthread_mutex_lock(&engine.lock);
+}
+
+void engine_unlock(void)
+{
 	pthread_mutex_unlock(&engine.lock);
 }
 

@@ -17,3 +17,7 @@ enum { ENGINE_TAGS = 1 << 18, ENGINE_TRANSLATIONS = 1 << 12, ENGINE_OBJECTS = 1 
  */
 enum weft_reason engine_get(enum weft_policy policy);
 void engine_put(const struct weft_adapter *adapter);
+
+/* Keeps the adapter from being opened or closed, and the process from forking. */
+void engine_lock(void);
+void engine_unlock(void);

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of the port: GIDs and partition keys. */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 #include "compat/ibverbs/address.h"
 #include "compat/ibverbs/attributes.h"
 #include "compat/ibverbs/device.h"
+#include "compat/ibverbs/fabric_port.h"
 #include "compat/ibverbs/gid.h"
 #include "compat/ibverbs/provider.h"
+#include "wire/sm_attr.h"
+
+/* RoCE's GIDs are addresses of an interface. */
+static bool has_addresses(const struct ibv_context *context)
+{
+	return is_ib(context) && !is_in_fabric(context);
+}
 
 enum { TYPE_V1 = 0, TYPE_V2 = 1 }; /* as files of the kernel are read, which have one of IB too */
 
@@ -32,9 +41,11 @@ static int gid_read(struct ibv_context *context, uint32_t port_num, uint32_t ind
 	struct gid_table t;
 	int error;
 
+	if (is_in_fabric(context))
+		return fabric_gid_read(port_num, index, (struct gid *)(void *)gid->raw);
 	if (port_num != 1)
 		return EINVAL;
-	if (!is_roce(context)) {
+	if (!is_ib(context)) {
 		gid_of_iwarp(context, gid);
 		return index == 0 ? 0 : ENODATA;
 	}
@@ -69,7 +80,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, unio
 	union ibv_gid found = { { 0 } };
 	int error = index < 0 ? EINVAL : gid_read(context, port_num, (uint32_t)index, &found);
 
-	if (error == ENODATA && is_roce(context))
+	if (error == ENODATA && is_ib(context))
 		error = 0;
 	if (error) {
 		errno = error == ENODATA ? EINVAL : error;
@@ -85,8 +96,8 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t i
 	struct ibv_gid_entry all = {
 		.gid_index = index,
 		.port_num = port_num,
-		.gid_type = is_roce(context) ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB,
-		.ndev_ifindex = device_of(context->device)->index,
+		.gid_type = has_addresses(context) ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB,
+		.ndev_ifindex = is_in_fabric(context) ? 0 : device_of(context->device)->index,
 	};
 	int error = flags ? EINVAL : gid_read(context, port_num, index, &all.gid);
 
@@ -96,6 +107,29 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t i
 	return 0;
 }
 
+/* Of all ports, as many as are used. -EINVAL: there is no room for them. */
+static ssize_t fabric_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
+			    size_t entry_bytes)
+{
+	uint32_t ports = fabric_port_count();
+	size_t n = 0;
+
+	for (uint32_t port = 1; port <= ports; port++) {
+		for (uint32_t i = 0; i < SM_GUIDS; i++) {
+			struct ibv_gid_entry all;
+			int error = _ibv_query_gid_ex(context, port, i, &all, 0, sizeof(all));
+
+			if (error == ENODATA)
+				continue;
+			if (error || n == max)
+				return error ? -error : -EINVAL;
+			fill((uint8_t *)entries + n++ * entry_bytes, entry_bytes, &all,
+			     sizeof(all));
+		}
+	}
+	return (ssize_t)n;
+}
+
 /* As many as there are, which must have room. */
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
 			     uint32_t flags, size_t entry_bytes)
@@ -103,7 +137,9 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	struct gid_table t = { .count = 1 };
 	int error = flags ? EINVAL : 0;
 
-	if (!error && is_roce(context))
+	if (!error && is_in_fabric(context))
+		return fabric_table(context, entries, max, entry_bytes);
+	if (!error && is_ib(context))
 		error = table_read(context, &t);
 	if (error)
 		return -error;
@@ -129,27 +165,44 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 
 	if (ibv_query_gid(context, port_num, index < GIDS_MAX ? (int)index : -1, &gid) != 0)
 		return -1;
-	*type = is_roce(context) && !gid_is_none((const struct gid *)(const void *)&gid) ? TYPE_V2
-											 : TYPE_V1;
+	*type = has_addresses(context) && !gid_is_none((const struct gid *)(const void *)&gid)
+			? TYPE_V2
+			: TYPE_V1;
 	return 0;
 }
 
 /* ---- Partition keys ------------------------------------------------------------------------- */
 
+/* 0 or errno. By IP there is one, of all. */
+int pkey_read(const struct ibv_context *context, uint32_t port_num, uint32_t index, uint16_t *p_key)
+{
+	if (is_in_fabric(context))
+		return fabric_pkey_read(port_num, index, p_key);
+	*p_key = 0xffff;
+	return port_num == 1 && index == 0 ? 0 : EINVAL;
+}
+
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
-	(void)context;
-	if (port_num != 1 || index != 0) {
-		errno = EINVAL;
+	uint16_t p_key;
+	int error = index < 0 ? EINVAL : pkey_read(context, port_num, (uint32_t)index, &p_key);
+
+	if (error) {
+		errno = error;
 		return -1;
 	}
-	*pkey = 0xffff;
+	*pkey = htobe16(p_key);
 	return 0;
 }
 
+/* The first that is it. Bound: a table's end is an error. */
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 {
-	__be16 only;
+	__be16 one;
 
-	return ibv_query_pkey(context, port_num, 0, &only) == 0 && only == pkey ? 0 : -1;
+	for (int i = 0; ibv_query_pkey(context, port_num, i, &one) == 0; i++) {
+		if (one == pkey)
+			return i;
+	}
+	return -1;
 }

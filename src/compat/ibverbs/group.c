@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Groups: their GIDs are addresses of IP multicast. A queue pair is in a group from attach to
- * detach, whatever its state; weft's is while it can receive. So what is attached is kept here, and
- * joined when the queue pair moves to RTR.
+ * Groups: their GIDs are addresses of IP multicast, or of a fabric's groups. A queue pair is in a
+ * group from attach to detach, whatever its state; weft's is while it can receive. So what is
+ * attached is kept here, and joined when the queue pair moves to RTR.
  */
 #include "compat/ibverbs/group.h"
 
@@ -21,6 +21,8 @@
 #include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/qp.h"
 #include "compat/ibverbs/say.h"
+
+enum { LID_MULTICAST_MIN = 0xc000 };
 
 struct member {
 	struct list link; /* of the queue pair; attr_lock guards it */
@@ -62,6 +64,12 @@ static int change(struct qp *qp, const struct gid *gid, bool is_joining)
 	struct weft_address group, local;
 	int error;
 
+	if (is_in_fabric(context)) {
+		group = local = (struct weft_address){ .family = 6 };
+		memcpy(group.ip, gid->raw, sizeof(gid->raw));
+		return tell(qp, is_joining ? weft_qp_join(qp->weft, &group, &local)
+					   : weft_qp_leave(qp->weft, &group, &local));
+	}
 	address_of_gid(context, gid, &group);
 	error = address_of_port(context, gid_is_ipv4(gid), &local);
 	if (error) {
@@ -130,10 +138,15 @@ static int detach(struct qp *qp, const struct gid *gid)
 	return error;
 }
 
-static int check(const struct ibv_qp *qp, const struct gid *gid)
+/* Ethernet has no LIDs. */
+static int check(const struct ibv_qp *qp, const struct gid *gid, uint16_t lid)
 {
-	if (!is_roce(qp->context))
+	if (!is_ib(qp->context))
 		return EOPNOTSUPP;
+	if (is_in_fabric(qp->context) && (lid < LID_MULTICAST_MIN || lid == UINT16_MAX)) {
+		say("a group: QP %06x: LID 0x%x is no group's", qp->qp_num, lid);
+		return EINVAL;
+	}
 	if (qp->qp_type == IBV_QPT_UD && gid_is_multicast(gid))
 		return 0;
 	say("a group: QP %06x: %s", qp->qp_num,
@@ -141,7 +154,7 @@ static int check(const struct ibv_qp *qp, const struct gid *gid)
 	return EINVAL;
 }
 
-static int locked(struct ibv_qp *ibv, const union ibv_gid *ibv_gid,
+static int locked(struct ibv_qp *ibv, const union ibv_gid *ibv_gid, uint16_t lid,
 		  int (*call)(struct qp *qp, const struct gid *gid))
 {
 	struct qp *qp = qp_of(ibv);
@@ -149,7 +162,7 @@ static int locked(struct ibv_qp *ibv, const union ibv_gid *ibv_gid,
 	int error;
 
 	memcpy(gid.raw, ibv_gid->raw, sizeof(gid.raw));
-	error = check(ibv, &gid);
+	error = check(ibv, &gid, lid);
 	if (error)
 		return error;
 	pthread_mutex_lock(&qp->attr_lock);
@@ -160,12 +173,10 @@ static int locked(struct ibv_qp *ibv, const union ibv_gid *ibv_gid,
 
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	(void)lid; /* Ethernet has none */
-	return locked(qp, gid, attach);
+	return locked(qp, gid, lid, attach);
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	(void)lid;
-	return locked(qp, gid, detach);
+	return locked(qp, gid, lid, detach);
 }

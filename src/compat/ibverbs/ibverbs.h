@@ -34,7 +34,7 @@ struct ibv_context *weftv_context_at(const struct sockaddr *address, bool is_roc
 struct ibv_context **weftv_contexts(int *count);
 
 /* Whether the context is of a RoCE device. */
-bool weftv_is_roce(const struct ibv_context *context);
+bool weftv_is_ib(const struct ibv_context *context);
 
 /*
  * The engine's queue pair; and sets the receiver of its connection events: connected, failed,

@@ -16,7 +16,7 @@ static bool tell(const struct device *d, struct weftv_link *to)
 {
 	struct ibv_port_attr port;
 
-	if (port_tell(d, &port) != 0)
+	if (port_tell(d, 1, &port) != 0)
 		return false;
 	*to = (struct weftv_link){
 		.index = device_index(d),
@@ -27,6 +27,7 @@ static bool tell(const struct device *d, struct weftv_link *to)
 		.state = (uint8_t)port.state,
 		.physical_state = port.phys_state,
 		.is_roce = d->kind == DEVICE_ROCE,
+		.is_in_fabric = d->kind == DEVICE_FABRIC,
 	};
 	snprintf(to->name, sizeof(to->name), "%s", d->ibv.name);
 	snprintf(to->version, sizeof(to->version), "%s", weft_version());

@@ -18,7 +18,7 @@ struct weftv_link {
 	uint8_t node_type;	/* enum ibv_node_type */
 	uint8_t state;		/* enum ibv_port_state */
 	uint8_t physical_state; /* as in ibv_port_attr */
-	bool is_roce;
+	bool is_roce, is_in_fabric;
 	char name[LINK_NAME];
 	char version[LINK_VERSION];
 	char interface[LINK_INTERFACE];

@@ -61,7 +61,7 @@ static void take_error(struct qp *qp, enum weft_reason reason)
 {
 	struct context *c = context_of(qp->ibv.context);
 
-	if (is_roce(qp->ibv.context))
+	if (is_ib(qp->ibv.context))
 		take_roce_error(qp, reason);
 	else if (!is_ordinary_end(reason))
 		async_raise(c, &qp->events[QP_FATAL]);
@@ -72,14 +72,14 @@ static void take_error(struct qp *qp, enum weft_reason reason)
 /* SQE: the completion tells of it. The connection and the receive queue go on. */
 static void take_stopped(struct qp *qp, enum weft_reason reason)
 {
-	if (is_roce(qp->ibv.context))
+	if (is_ib(qp->ibv.context))
 		take_roce_error(qp, reason);
 }
 
 static void take_drained(struct qp *qp)
 {
 	atomic_store(&qp->is_drained, true);
-	if (!is_roce(qp->ibv.context) || atomic_load(&qp->wants_drained))
+	if (!is_ib(qp->ibv.context) || atomic_load(&qp->wants_drained))
 		async_raise(context_of(qp->ibv.context), &qp->events[QP_DRAINED]);
 }
 
@@ -278,10 +278,10 @@ static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 static bool has_type(const struct ibv_context *context, enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_RC ||
-	    (is_roce(context) && (type == IBV_QPT_UC || type == IBV_QPT_UD || is_xrc(type))))
+	    (is_ib(context) && (type == IBV_QPT_UC || type == IBV_QPT_UD || is_xrc(type))))
 		return true;
 	say("%s has no queue pairs of type %d: %s", context->device->name, (int)type,
-	    is_roce(context) ? "they are of RC, UC, UD or XRC" : "they are of RC");
+	    is_ib(context) ? "they are of RC, UC, UD or XRC" : "they are of RC");
 	return false;
 }
 
@@ -397,7 +397,7 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 		return refused(r);
 	}
 	/* An iWARP queue pair is born idle, which verbs call INIT; a peer may do nothing yet. */
-	if (is_roce(context))
+	if (is_ib(context))
 		qp_roce_init(qp);
 	else
 		(void)weft_qp_modify(qp->weft, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT },
@@ -613,7 +613,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	struct qp *qp = qp_of(ibv);
 	int error;
 
-	if (is_roce(ibv->context))
+	if (is_ib(ibv->context))
 		return qp_roce_modify(qp, attr, mask);
 	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
 		return EINVAL;
@@ -664,7 +664,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 	struct qp *qp = qp_of(ibv);
 
 	(void)mask; /* all known attributes are filled in */
-	if (is_roce(ibv->context))
+	if (is_ib(ibv->context))
 		qp_roce_query(qp, attr);
 	else
 		query_iwarp(qp, attr);

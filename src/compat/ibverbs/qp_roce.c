@@ -13,13 +13,21 @@
 
 #include "compat/ibverbs/address.h"
 #include "compat/ibverbs/attributes.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/fabric_port.h"
 #include "compat/ibverbs/group.h"
 #include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/memory.h"
 #include "compat/ibverbs/qp.h"
 #include "compat/ibverbs/say.h"
 
-enum { PSN_MASK = 0xffffff, TIMER_MAX = 31, RETRIES_MAX = 7, QPN_MAX = 0xffffff };
+enum {
+	PSN_MASK = 0xffffff,
+	TIMER_MAX = 31,
+	RETRIES_MAX = 7,
+	QPN_MAX = 0xffffff,
+	P_KEY_MASK = 0x7fff
+};
 
 static enum weft_qp_state state_now(const struct qp *qp)
 {
@@ -72,7 +80,6 @@ static int check_numbers(const struct ibv_qp_attr *a, int mask)
 		const char *name;
 		unsigned int value, max;
 	} numbers[] = {
-		{ IBV_QP_PKEY_INDEX, "pkey_index", a->pkey_index, 0 },
 		{ IBV_QP_TIMEOUT, "timeout", a->timeout, TIMER_MAX },
 		{ IBV_QP_RETRY_CNT, "retry_cnt", a->retry_cnt, RETRIES_MAX },
 		{ IBV_QP_RNR_RETRY, "rnr_retry", a->rnr_retry, RETRIES_MAX },
@@ -88,16 +95,42 @@ static int check_numbers(const struct ibv_qp_attr *a, int mask)
 		    out_of_range(numbers[i].name, numbers[i].value, numbers[i].max) != 0)
 			return EINVAL;
 	}
-	if (!(mask & IBV_QP_PORT) || a->port_num == 1)
+	return 0;
+}
+
+static uint32_t ports_of(const struct ibv_context *context)
+{
+	return is_in_fabric(context) ? fabric_port_count() : 1;
+}
+
+/* The port, and a key of its table: of the new one, or of the one that it has. */
+static int check_port(const struct qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	const struct ibv_context *context = qp->ibv.context;
+	uint8_t port = mask & IBV_QP_PORT ? a->port_num : qp->attr.port_num;
+	uint16_t p_key;
+
+	if ((mask & IBV_QP_PORT) && (port < 1 || port > ports_of(context))) {
+		say("ibv_modify_qp: port_num is %u, and there are %u", port, ports_of(context));
+		return EINVAL;
+	}
+	if ((mask & IBV_QP_AV) && a->ah_attr.port_num != port) {
+		say("ibv_modify_qp: ah_attr.port_num is %u, and the queue pair is at port %u",
+		    a->ah_attr.port_num, port);
+		return EINVAL;
+	}
+	if (!(mask & IBV_QP_PKEY_INDEX))
 		return 0;
-	say("ibv_modify_qp: port_num is %u, and there is only 1", a->port_num);
+	if (pkey_read(context, port, a->pkey_index, &p_key) == 0 && (p_key & P_KEY_MASK) != 0)
+		return 0;
+	say("ibv_modify_qp: the table of P_Keys has no key at pkey_index %u", a->pkey_index);
 	return EINVAL;
 }
 
 /* A packet that is longer than the interface takes would be lost, again and again. */
 static int check_mtu(struct qp *qp, enum ibv_mtu mtu)
 {
-	enum ibv_mtu most = port_mtu(qp->ibv.context);
+	enum ibv_mtu most = port_mtu(qp->ibv.context, qp->attr.port_num);
 
 	if (mtu >= IBV_MTU_256 && mtu <= most)
 		return 0;
@@ -111,6 +144,8 @@ static int check_values(struct qp *qp, const struct ibv_qp_attr *a, int mask)
 	struct weft_path path;
 	int error = check_numbers(a, mask);
 
+	if (!error)
+		error = check_port(qp, a, mask);
 	if (!error && (mask & IBV_QP_PATH_MTU))
 		error = check_mtu(qp, a->path_mtu);
 	if (!error && (mask & IBV_QP_AV))
@@ -190,8 +225,11 @@ static int roce_of(struct qp *qp, const struct ibv_qp_attr *a, struct weft_roce_
 		.rnr_retries = a->rnr_retry,
 		.rate_bps = (uint64_t)a->rate_limit * 1000,
 	};
-	error = is_datagram ? 0 : path_of(qp->ibv.context, &a->ah_attr, &r->path);
-	r->path.mtu_bytes = mtu_bytes(is_datagram ? port_mtu(qp->ibv.context) : a->path_mtu);
+	error = pkey_read(qp->ibv.context, a->port_num, a->pkey_index, &r->p_key);
+	if (!error && !is_datagram)
+		error = path_of(qp->ibv.context, &a->ah_attr, &r->path);
+	r->path.mtu_bytes = mtu_bytes(is_datagram ? port_mtu(qp->ibv.context, a->port_num)
+						  : a->path_mtu);
 	return error;
 }
 
@@ -205,6 +243,7 @@ static uint32_t fields_of(int mask)
 		{ IBV_QP_QKEY, WEFT_ROCE_Q_KEY },
 		{ IBV_QP_RATE_LIMIT, WEFT_ROCE_RATE },
 		{ IBV_QP_AV, WEFT_ROCE_PATH },
+		{ IBV_QP_PKEY_INDEX, WEFT_ROCE_P_KEY },
 		{ IBV_QP_TIMEOUT, WEFT_ROCE_TIMEOUT },
 		{ IBV_QP_RETRY_CNT, WEFT_ROCE_RETRIES },
 		{ IBV_QP_RNR_RETRY, WEFT_ROCE_RNR_RETRIES },

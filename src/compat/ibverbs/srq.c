@@ -116,7 +116,7 @@ struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_a
 	struct ibv_srq_init_attr basic = { .srq_context = attr->srq_context, .attr = attr->attr };
 	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type
 									  : IBV_SRQT_BASIC;
-	bool is_xrc = type == IBV_SRQT_XRC && is_roce(context);
+	bool is_xrc = type == IBV_SRQT_XRC && is_ib(context);
 	struct ibv_srq *srq;
 
 	if ((type != IBV_SRQT_BASIC && !is_xrc) || (attr->comp_mask & IBV_SRQ_INIT_ATTR_TM) ||

@@ -117,7 +117,7 @@ static int put_driver(const struct file *f)
 static int put_state(const struct file *f)
 {
 	struct ibv_port_attr attr;
-	int error = port_tell(f->device, &attr);
+	int error = port_tell(f->device, 1, &attr);
 
 	if (error)
 		return -error;
@@ -127,7 +127,7 @@ static int put_state(const struct file *f)
 static int put_physical_state(const struct file *f)
 {
 	struct ibv_port_attr attr;
-	int error = port_tell(f->device, &attr);
+	int error = port_tell(f->device, 1, &attr);
 
 	if (error)
 		return -error;
@@ -144,7 +144,7 @@ static int put_rate(const struct file *f)
 		{ 1, "SDR", 25 }, { 2, "DDR", 50 }, { 8, "FDR10", 100 }, { 32, "EDR", 250 }
 	};
 	struct ibv_port_attr attr;
-	int error = port_tell(f->device, &attr), lanes, tenths;
+	int error = port_tell(f->device, 1, &attr), lanes, tenths;
 	size_t i = 0;
 
 	if (error)
@@ -160,7 +160,7 @@ static int put_rate(const struct file *f)
 static int put_capabilities(const struct file *f)
 {
 	struct ibv_port_attr attr;
-	int error = port_tell(f->device, &attr);
+	int error = port_tell(f->device, 1, &attr);
 
 	return error ? -error : put(f, "0x%08x\n", attr.port_cap_flags);
 }

@@ -12,6 +12,7 @@
 
 #include <weft/weft.h>
 
+#include "compat/ibverbs/fabric_port.h"
 #include "compat/ibverbs/ibverbs.h"
 #include "driver/sys/fabric_client.h"
 

@@ -8,8 +8,5 @@
 
 #include <stddef.h>
 
-/* The one adapter that such a program sees. */
-#define FABRIC_DEVICE "fab0"
-
 /* As weftv_sysfs(). */
 int sysfs_fabric(const char *path, char *text, size_t size, unsigned int *mode);

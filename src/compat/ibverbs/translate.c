@@ -79,7 +79,7 @@ enum ibv_wc_status wc_status_of(const struct ibv_context *context, const struct 
 	};
 
 	/* IBA 11.6.2: a peer that no longer answers, or one of RD that has no such queue pair. */
-	if (status == WEFT_ERR_PEER_GONE && is_roce(context))
+	if (status == WEFT_ERR_PEER_GONE && is_ib(context))
 		return c->reason == WEFT_R_PEER_UNKNOWN ? IBV_WC_REM_INV_RD_REQ_ERR
 							: IBV_WC_RETRY_EXC_ERR;
 	return (size_t)status < sizeof(table) / sizeof(table[0]) ? table[status]

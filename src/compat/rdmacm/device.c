@@ -47,7 +47,7 @@ static int home_create(struct ibv_context *context, struct home **home)
 		return -error;
 	}
 	h->context = context;
-	h->is_roce = weftv_is_roce(context);
+	h->is_roce = weftv_is_ib(context);
 	h->ird_max = depth_max(attr.max_qp_rd_atom);
 	h->ord_max = depth_max(attr.max_qp_init_rd_atom);
 	h->pd = ibv_alloc_pd(context);
@@ -89,7 +89,7 @@ static struct ibv_context *context_first(bool is_roce)
 	struct ibv_context **list = weftv_contexts(NULL), *first = NULL;
 
 	for (int i = 0; list && list[i] && !first; i++) {
-		if (weftv_is_roce(list[i]) == is_roce)
+		if (weftv_is_ib(list[i]) == is_roce)
 			first = list[i];
 	}
 	if (!first && list && list[0])

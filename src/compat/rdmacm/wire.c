@@ -87,7 +87,7 @@ int wire_find(struct id *id, const struct rdma_conn_param *param)
 		return 0;
 	wire_detach(id); /* from one that is gone */
 	qp = param ? weftv_qp_find(NULL, param->qp_num) : NULL;
-	if (qp && weftv_is_roce(qp->context) == id->home->is_roce)
+	if (qp && weftv_is_ib(qp->context) == id->home->is_roce)
 		return wire_attach(id, qp, true);
 	return !qp && param && param->qp_num != 0 && id->home->is_roce
 		       ? attach(id, param->qp_num, true)

@@ -203,7 +203,10 @@ static void put_device(struct answer *a, const struct weftv_link *l)
 	put_u64(a, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, l->guid);
 	put_u8(a, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, l->node_type);
 	put_u8(a, RDMA_NLDEV_ATTR_DEV_DIM, 0);
-	put_text(a, RDMA_NLDEV_ATTR_DEV_PROTOCOL, l->is_roce ? "roce" : "iw");
+	put_text(a, RDMA_NLDEV_ATTR_DEV_PROTOCOL,
+		 l->is_in_fabric ? "ib"
+		 : l->is_roce	 ? "roce"
+				 : "iw");
 }
 
 /* The kernel tells LIDs, subnet and capabilities of ports of InfiniBand only, which none is. */

@@ -22,6 +22,21 @@ enum weft_reason weft_roce_open(struct weft_adapter *adapter)
 	return r;
 }
 
+enum weft_reason weft_ports_watch(struct weft_adapter *adapter, void *context)
+{
+	struct roce *roce;
+	enum weft_reason r;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	r = roce_get(adapter, &roce);
+	if (r == WEFT_OK)
+		roce_line_watch(roce, context);
+	adapter_leave(adapter);
+	return r;
+}
+
 enum weft_reason weft_roce_query(struct weft_adapter *adapter, struct weft_roce_counts *counts)
 {
 	enum weft_reason r = WEFT_R_ROCE_CLOSED;

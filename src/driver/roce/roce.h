@@ -50,6 +50,8 @@ struct roce {
 	struct net *net;
 	struct udp *udp;	      /* NULL: in a fabric */
 	struct fabric_attach *fabric; /* NULL: by the sockets */
+	bool is_active, is_watched;   /* in a fabric: its port */
+	struct event_source events;   /* of the port */
 	struct roce_route routes[ROCE_ROUTES];
 	struct near *near; /* NULL: all packets go by UDP */
 	struct ib_direct direct;

@@ -23,17 +23,62 @@ static void watch_fabric(void *owner, struct watch *w, uint32_t events)
 	net_watch(((struct roce *)owner)->net, w, events);
 }
 
-static void learn_lid(struct roce *r)
+static void learn(struct roce *r)
 {
-	const struct sm_port_info *port = &fabric_attach_state(r->fabric)->info;
+	_Static_assert((int)SM_PKEYS == (int)IB_PKEYS_MAX, "a port's table is the core's");
+	const struct attach_state *state = fabric_attach_state(r->fabric);
 
-	ib_port_set_lid(r->port, port->lid, port->lmc);
+	ib_port_set_lid(r->port, state->info.lid, state->info.lmc);
+	ib_port_set_p_keys(r->port, state->p_keys);
+	r->is_active = state->info.state == SM_PORT_ACTIVE;
 }
 
+/* As programs are told of it. */
+static uint32_t news_of(const struct roce *r, bool was_active, uint32_t news)
+{
+	static const struct {
+		uint32_t from, to;
+	} table[] = {
+		{ ATTACH_NEWS_LID, WEFT_PORT_LID },
+		{ ATTACH_NEWS_SM, WEFT_PORT_SM },
+		{ ATTACH_NEWS_PKEYS, WEFT_PORT_P_KEYS },
+		{ ATTACH_NEWS_GIDS, WEFT_PORT_GIDS },
+		{ ATTACH_NEWS_REREGISTER, WEFT_PORT_REREGISTER },
+	};
+	uint32_t told = 0;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		told |= news & table[i].from ? table[i].to : 0;
+	if (r->is_active != was_active)
+		told |= r->is_active ? WEFT_PORT_ACTIVE : WEFT_PORT_INACTIVE;
+	return told;
+}
+
+/* The fabric has gone: its last word is that the port is down. */
 static void changed(void *owner, uint32_t news)
 {
-	if (news & ATTACH_NEWS_LID)
-		learn_lid(owner);
+	struct roce *r = owner;
+	bool was_active = r->is_active;
+	uint32_t told;
+
+	learn(r);
+	told = news_of(r, was_active, news);
+	if (told == 0 || !r->is_watched)
+		return;
+	if (told & WEFT_PORT_INACTIVE)
+		r->events.state &= ~(uint32_t)WEFT_PORT_ACTIVE;
+	r->events.state |= told;
+	event_raise(&r->net->adapter->core.events, &r->events, WEFT_EVENT_PORT, WEFT_OK);
+}
+
+void roce_line_watch(struct roce *r, void *context)
+{
+	if (!r->fabric)
+		return;
+	if (!r->is_watched)
+		event_source_init(&r->events, fabric_attach_port(r->fabric), context);
+	r->events.context = context;
+	r->is_watched = true;
 }
 
 enum weft_reason roce_line_open(struct roce *r)
@@ -49,7 +94,7 @@ enum weft_reason roce_line_open(struct roce *r)
 		return udp_open(&(struct udp_config){ .watch = watch, .owner = r->net }, &r->udp);
 	reason = fabric_attach_open(&config, &r->fabric);
 	if (reason == WEFT_OK)
-		learn_lid(r);
+		learn(r);
 	return reason;
 }
 
@@ -57,6 +102,8 @@ void roce_line_close(struct roce *r)
 {
 	if (r->udp)
 		udp_close(r->udp);
+	if (r->is_watched)
+		event_clear(&r->events);
 	if (r->fabric)
 		fabric_attach_close(r->fabric);
 }

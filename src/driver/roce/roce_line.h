@@ -13,6 +13,9 @@ enum weft_reason roce_line_open(struct roce *roce);
 void roce_line_close(struct roce *roce);
 void roce_line_abandon(struct roce *roce);
 
+/* From now on what changes at the port is an event. */
+void roce_line_watch(struct roce *roce, void *context);
+
 /* The slot of the adapter. */
 uint8_t roce_line_slot(const struct roce *roce);
 

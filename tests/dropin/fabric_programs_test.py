@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""fabric_programs_test.py BUILD_DIR: programs of others on ports of a fabric, by LIDs.
+
+The fabric is two ports back to back (tests/fabric/bed_sample.c). Prints `ok NAME`, `not ok NAME: why` or
+`skip NAME: reason`, a line for each test.
+"""
+import os
+import re
+import subprocess
+import sys
+
+from script import PATIENCE_S, environment, expect, expect_equal, go_to_own_network, main, need, run
+
+BUILD = os.path.realpath(sys.argv[1])
+WEFT = os.path.join(BUILD, "weft")
+
+
+class Bed:
+    """The fabric's process."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen([os.path.join(BUILD, "tests", "fabric_bed")], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.name = self.process.stdout.readline().strip()
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(PATIENCE_S)
+
+    def tell(self, *words):
+        self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def start(self, node, *words, **wishes):
+        return subprocess.Popen([WEFT, "run", "--node", node, "--", *words], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env=environment(WEFT_FABRIC=self.name, **wishes))
+
+    def run(self, node, *words, **wishes):
+        process = self.start(node, *words, **wishes)
+        out, _ = process.communicate(timeout=PATIENCE_S)
+        return process.returncode, out
+
+    def pair(self, *words):
+        """A server at the right, a client at the left, which is started until there is a server."""
+        server = self.start("right", *words)
+        for _ in range(100):
+            status, out = self.run("left", *words, "127.0.0.1")
+            if status == 0 or not re.search("onnect|onnection refused", out) or server.poll() is not None:
+                break
+        if status != 0:
+            server.kill()
+        said, _ = server.communicate(timeout=PATIENCE_S)
+        expect("client: %s server: %s" % (out, said), status == 0 and server.returncode == 0)
+        return out, said
+
+
+def test_sys_03_node_has_its_adapter_and_no_other(_folder):
+    need("ibv_devices")
+    with Bed() as bed:
+        status, out = bed.run("right", "ibv_devices")
+        expect_equal("status", status, 0)
+        expect_equal(out, [line.split() for line in out.splitlines()[2:]], [["fab0", "0000000000000101"]])
+        # weft run would say it, too.
+        for node, fabric in ("middle", bed.name), ("right", "no-" + bed.name):
+            done = run("ibv_devices", LD_LIBRARY_PATH=BUILD, WEFT_NODE=node, WEFT_FABRIC=fabric)
+            expect(done.stderr, done.stderr.count("fab0 is not there") == 1 and "0000" not in done.stdout)
+
+
+def test_fab_22b_port_says_what_the_subnet_manager_has_set(_folder):
+    need("ibv_devinfo")
+    with Bed() as bed:
+        _, out = bed.run("right", "ibv_devinfo", "-v")
+        for line in ("transport:\t\t\tInfiniBand (0)", "node_guid:\t\t\t0000:0000:0000:0101", "phys_port_cnt:\t\t\t1",
+                     "state:\t\t\tPORT_ACTIVE (4)", "max_mtu:\t\t4096 (5)", "active_mtu:\t\t2048 (4)", "sm_lid:\t\t\t1",
+                     "port_lid:\t\t32", "port_lmc:\t\t0x01", "link_layer:\t\tInfiniBand", "active_width:\t\t4X (2)",
+                     "active_speed:\t\t25.0 Gbps (32)", "phys_state:\t\tLINK_UP (5)", "pkey_tbl_len:\t\t32",
+                     "GID[  0]:\t\tfe80:0000:0000:0000:0000:0000:0000:0201"):
+            expect("%r in %s" % (line, out), line in out)
+        bed.tell("down", "right")
+        bed.tell("lid", "right", 77)
+        bed.tell("gid", "right", 3, 0xabc)
+        _, out = bed.run("right", "ibv_devinfo", "-v")
+        for line in ("PORT_DOWN (1)", "port_lid:\t\t77", "GID[  3]:\t\tfe80:0000:0000:0000:0000:0000:0000:0abc"):
+            expect("%r in %s" % (line, out), line in out)
+
+
+def test_fab_23_pingpong_by_lid(_folder):
+    need("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong")
+    with Bed() as bed:
+        for number, kind in enumerate(("rc", "uc", "ud", "srq")):
+            before = int(bed.tell("frames"))
+            out, said = bed.pair("ibv_%s_pingpong" % kind, "-p", str(18600 + number), "-n", "100", "-c")
+            expect(out, "remote address: LID 0x0020" in out and "GID ::" in out)
+            expect(said, "remote address: LID 0x0010" in said)
+            expect(kind, int(bed.tell("frames")) >= before + 200)
+
+
+def test_fab_23_pingpong_by_gid(_folder):
+    need("ibv_rc_pingpong", "ibv_ud_pingpong")
+    with Bed() as bed:
+        for number, kind in enumerate(("rc", "ud")):
+            out, _ = bed.pair("ibv_%s_pingpong" % kind, "-p", str(18610 + number), "-n", "100", "-g", "0")
+            expect(out, "remote address: LID 0x0020" in out and "GID fe80::201" in out)
+
+
+def test_fab_22c_asyncwatch_tells_what_happens_to_the_port(_folder):
+    need("ibv_asyncwatch")
+    with Bed() as bed:
+        watch = bed.start("left", "stdbuf", "-oL", "ibv_asyncwatch")
+        first = watch.stdout.readline()
+        expect(first, "async event FD" in first)
+        lines = (("sm left 5", "SM_CHANGE"), ("down left", "PORT_ERR"), ("up left", "PORT_ACTIVE"),
+                 ("lid left 16", "LID_CHANGE"), ("key left 1 0x8001", "PKEY_CHANGE"), ("gid left 1 7", "GID_CHANGE"),
+                 ("again left", "CLIENT_REREGISTER"))
+        try:
+            for line, event in lines:
+                expect_equal(line, bed.tell(line), "ok")
+                said = watch.stdout.readline()
+                expect(said, "IBV_EVENT_%s (" % event in said and said.endswith(", port 1\n"))
+        finally:
+            watch.kill()
+            watch.wait(PATIENCE_S)
+
+
+if __name__ == "__main__":
+    go_to_own_network()
+    main(globals())
