@@ -162,11 +162,24 @@ static inline uint32_t fabric_node_bytes_max(const struct fabric_node *n, uint32
  */
 uint64_t fabric_node_outputs(const struct fabric_node *n, uint32_t port, const struct iba_lrh *h);
 
-/* The lane on which a frame of data leaves; `in` is 0 if it is the node's own. */
+/* Lanes of data that are in use at a port: 0 to this - 1. */
+static inline uint32_t fabric_node_lanes(const struct fabric_node *n, uint32_t port)
+{
+	uint8_t code = n->ports[port].info.lanes;
+
+	return code >= 5 ? 15 : (1U << code) / 2;
+}
+
+/*
+ * The lane on which a frame of data leaves; `in` is 0 if it is the node's own. IBA_LANE_MANAGEMENT:
+ * its level has none there, and it is discarded.
+ */
 static inline uint8_t fabric_node_lane(const struct fabric_node *n, uint32_t in, uint32_t out,
 				       uint8_t level)
 {
-	return n->lane_of[(out * (n->cfg.ports + 1) + in) * SM_LEVELS + level];
+	uint8_t lane = n->lane_of[(out * (n->cfg.ports + 1) + in) * SM_LEVELS + level];
+
+	return lane < fabric_node_lanes(n, out) ? lane : IBA_LANE_MANAGEMENT;
 }
 
 /* ---- Frames for the node, and of it --------------------------------------------------------- */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frames that come to a node, and those that its owners post. */
+#include "fabric/node_inside.h"
+
+#include <string.h>
+
+static struct fabric_way nowhere(void)
+{
+	return (struct fabric_way){ .to = FABRIC_TO_NOWHERE };
+}
+
+static uint32_t endport(const struct node_visit *v)
+{
+	return node_endport(v->n, v->port);
+}
+
+static struct fabric_way to_owner(const struct node_visit *v, uint32_t length)
+{
+	return (struct fabric_way){ .to = FABRIC_TO_OWNER, .port = endport(v), .length = length };
+}
+
+/* ---- Management ----------------------------------------------------------------------------- */
+
+static bool is_management(const struct iba_glance *g)
+{
+	return g->lrh.lane == IBA_LANE_MANAGEMENT || (g->has_bth && g->dest_qp == 0);
+}
+
+static bool is_smp(const struct iba_frame *f)
+{
+	return f->lrh.lane == IBA_LANE_MANAGEMENT && !f->has_grh && f->has_packet &&
+	       f->packet.opcode == IBA_UD_SEND && f->packet.dest_qp == 0;
+}
+
+static struct fabric_way subnet_recv(struct node_visit *v, uint32_t length)
+{
+	struct fabric_port_counts *counts = &v->n->ports[v->port].counts;
+	enum weft_reason reason = iba_frame_decode_inner(&v->f, v->bytes, length);
+
+	if (reason == WEFT_OK && !is_smp(&v->f))
+		reason = WEFT_R_SMP_CLASS;
+	if (reason == WEFT_OK)
+		return node_smp_recv(v);
+	counts->receive_errors++;
+	return node_refuse(v->n, reason);
+}
+
+/* ---- Services: QP 1 ------------------------------------------------------------------------- */
+
+/* A request of performance management, which the node keeps. */
+static bool is_performance(const struct iba_frame *f, struct mad *m)
+{
+	const struct iba_packet *p = &f->packet;
+
+	return p->opcode == IBA_UD_SEND && p->q_key == IBA_QKEY_GSI &&
+	       mad_decode(m, p->payload, p->payload_bytes) == WEFT_OK &&
+	       m->mgmt_class == MAD_PERFORMANCE && !mad_is_response(m);
+}
+
+static void turn_round(struct node_visit *v)
+{
+	struct iba_frame *f = &v->f;
+	uint16_t to = f->lrh.to;
+	uint8_t gid[IBA_GID_BYTES];
+
+	f->lrh.to = f->lrh.from;
+	f->lrh.from = to;
+	f->packet.dest_qp = f->packet.src_qp;
+	f->packet.src_qp = IBA_QPN_GSI;
+	if (!f->has_grh)
+		return;
+	memcpy(gid, f->grh.to, sizeof(gid));
+	memcpy(f->grh.to, f->grh.from, sizeof(gid));
+	memcpy(f->grh.from, gid, sizeof(gid));
+	f->grh.hop_limit = UINT8_MAX;
+}
+
+static struct fabric_way service_recv(struct node_visit *v, uint32_t length)
+{
+	enum weft_reason reason = iba_frame_decode_inner(&v->f, v->bytes, length);
+	uint8_t bytes[MAD_BYTES];
+	struct mad m;
+
+	if (reason != WEFT_OK) {
+		v->n->ports[v->port].counts.receive_errors++;
+		return node_refuse(v->n, reason);
+	}
+	if (!is_performance(&v->f, &m))
+		return to_owner(v, length);
+	memcpy(bytes, v->f.packet.payload, MAD_BYTES);
+	node_pma_serve(v, &m, bytes + PM_DATA_AT);
+	mad_encode(&m, bytes);
+	turn_round(v);
+	v->f.packet.payload = bytes;
+	length = iba_frame_encode(&v->f, v->bytes);
+	v->f.packet.payload = NULL;
+	if (node_has_lid(&v->n->ports[endport(v)], v->f.lrh.to))
+		return to_owner(v, length);
+	return (struct fabric_way){ .to = FABRIC_TO_SUBNET, .port = endport(v), .length = length };
+}
+
+/* ---- All ------------------------------------------------------------------------------------ */
+
+static bool is_mine(const struct node_visit *v, uint16_t to)
+{
+	return (to >= IBA_LID_MULTICAST_MIN && to != IBA_LID_PERMISSIVE) ||
+	       node_has_lid(&v->n->ports[endport(v)], to);
+}
+
+struct fabric_way fabric_node_recv(struct fabric_node *n, uint64_t now_ns, uint32_t port,
+				   uint8_t *bytes, uint32_t length)
+{
+	struct node_visit v = { .n = n, .now_ns = now_ns, .port = port, .bytes = bytes };
+	struct iba_glance g;
+	enum weft_reason reason = iba_frame_glance(&g, bytes, length);
+
+	if (reason != WEFT_OK) {
+		n->ports[port].counts.receive_errors++;
+		return node_refuse(n, reason);
+	}
+	if (is_management(&g))
+		return subnet_recv(&v, length);
+	if (!node_is_switch(n) && !node_data_in(n, port, &g))
+		return nowhere();
+	if (!is_mine(&v, g.lrh.to)) {
+		n->ports[port].counts.misrouted++;
+		return node_refuse(n, WEFT_R_FRAME_LENGTH);
+	}
+	if (g.has_bth && g.dest_qp == IBA_QPN_GSI)
+		return service_recv(&v, length);
+	return to_owner(&v, length);
+}
+
+struct fabric_way fabric_node_post(struct fabric_node *n, uint64_t now_ns, uint32_t port,
+				   uint8_t *bytes, uint32_t length)
+{
+	struct node_visit v = {
+		.n = n, .now_ns = now_ns, .port = port, .is_own = true, .bytes = bytes
+	};
+	struct iba_glance g;
+	enum weft_reason reason = iba_frame_glance(&g, bytes, length);
+
+	if (reason != WEFT_OK) {
+		n->ports[port].counts.transmit_discards++;
+		return node_refuse(n, reason);
+	}
+	if (is_management(&g))
+		return subnet_recv(&v, length);
+	if (!node_data_out(n, port, &g))
+		return nowhere();
+	if (!node_has_lid(&n->ports[port], g.lrh.to))
+		return (struct fabric_way){ .to = FABRIC_TO_SUBNET,
+					    .port = port,
+					    .length = length };
+	if (g.has_bth && g.dest_qp == IBA_QPN_GSI)
+		return service_recv(&v, length);
+	return to_owner(&v, length);
+}
+
+void fabric_node_set_sm(struct fabric_node *n, uint32_t port, bool is_sm, uint64_t now_ns)
+{
+	(void)now_ns;
+	n->ports[port].is_sm = is_sm;
+	n->ports[port].info.capabilities &= ~(UINT32_C(1) << 1);
+	n->ports[port].info.capabilities |= is_sm ? UINT32_C(1) << 1 : 0;
+}
