@@ -101,7 +101,10 @@ static uint32_t credit_of(const struct fabric_link *l, uint32_t lane)
 	return credit > 0 ? (uint32_t)credit : 0;
 }
 
-/* Lanes with a frame for which the other end has room. */
+/*
+ * Lanes with a frame for whose rest the other end has room (IBA 7.9.4): so a frame that has begun
+ * can end, and one that waits may be withdrawn.
+ */
 static uint32_t ready_lanes(struct fabric_link *l)
 {
 	uint32_t ready = 0;
@@ -109,7 +112,7 @@ static uint32_t ready_lanes(struct fabric_link *l)
 	for (uint32_t left = l->sending_lanes; left; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left);
 
-		if (credit_of(l, lane) > 0)
+		if (credit_of(l, lane) >= l->sending[lane]->flits - l->sending_at[lane])
 			ready |= UINT32_C(1) << lane;
 	}
 	l->is_stalled = ready != l->sending_lanes;
@@ -176,10 +179,9 @@ static void piece_begin(struct fabric_link *l, uint32_t ready, uint8_t lane)
 {
 	struct fabric_frame *f = l->sending[lane];
 	uint32_t most = FABRIC_WINDOW - (uint16_t)(l->end - l->acked);
-	uint32_t flits = f->flits - l->sending_at[lane], credit = credit_of(l, lane);
+	uint32_t flits = f->flits - l->sending_at[lane];
 
 	most = most < l->cfg.run_flits ? most : l->cfg.run_flits;
-	most = most < credit ? most : credit;
 	flits = flits < most ? flits : most;
 	if (flits > 1)
 		flits = 1 + fabric_arbiter_more(&l->arbiter, ready, lane, flits - 1);
@@ -202,15 +204,17 @@ static void piece_begin(struct fabric_link *l, uint32_t ready, uint8_t lane)
 
 /*
  * Room that the other end may not know of: told when it could have used up half of what it knows,
- * so that an idle link stays silent.
+ * or has none for a whole frame, so that an idle link stays silent.
  */
 static bool owes_credit(const struct fabric_link *l)
 {
 	for (uint32_t left = l->lanes; left; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left);
+		uint32_t half = l->in[lane].blocks_max / 2;
+		uint32_t enough = half > FABRIC_FRAME_FLITS ? half : FABRIC_FRAME_FLITS;
 		uint16_t known = (uint16_t)(l->told[lane] - l->taken[lane]);
 
-		if (known < l->in[lane].blocks_max / 2 && limit_of(l, lane) != l->told[lane])
+		if (known < enough && limit_of(l, lane) != l->told[lane])
 			return true;
 	}
 	return false;
