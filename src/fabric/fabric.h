@@ -69,7 +69,7 @@ bool fabric_ready(struct fabric *f, uint32_t *node, uint32_t *port);
 
 /* Moves all that can move; call it after posts and takes, and when a deadline has passed. */
 void fabric_run(struct fabric *f, uint64_t now_ns);
-uint64_t fabric_due(const struct fabric *f); /* UINT64_MAX: none */
+uint64_t fabric_due(const struct fabric *f); /* nothing is due before it; UINT64_MAX: none */
 
 /* ---- Cables --------------------------------------------------------------------------------- */
 
@@ -94,9 +94,15 @@ void fabric_degrade(struct fabric *f, uint32_t cable, uint32_t divisor);
 /* ---- Looking -------------------------------------------------------------------------------- */
 
 uint32_t fabric_node_count(const struct fabric *f);
-/* The agents of a node. Who changes something there calls fabric_touch() afterwards. */
+/* The agents of a node. After a change of them call fabric_touch(). */
 struct fabric_node *fabric_node_at(struct fabric *f, uint32_t node);
 void fabric_touch(struct fabric *f, uint32_t node);
+
+/*
+ * What has changed at a port: enum fabric_change of fabric/node.h, which the fabric has acted upon
+ * already. False: nothing has. Ask here, not fabric_node_changes().
+ */
+bool fabric_changed(struct fabric *f, uint32_t *node, uint32_t *port, uint32_t *changes);
 
 /* One end of a link, with its counters; NULL: the port has no cable. */
 const struct fabric_link *fabric_link_at(const struct fabric *f, uint32_t node, uint32_t port);

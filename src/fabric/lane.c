@@ -92,6 +92,7 @@ static struct fabric_bytes *bytes_new(struct fabric_pool *p, uint32_t length)
 		return NULL;
 	b = p->bytes[size];
 	p->bytes[size] = b->next;
+	p->used++;
 	b->references = 1;
 	return b;
 }
@@ -100,6 +101,7 @@ static void bytes_put(struct fabric_pool *p, struct fabric_bytes *b)
 {
 	if (--b->references > 0)
 		return;
+	p->used--;
 	b->next = p->bytes[b->size];
 	p->bytes[b->size] = b;
 }

@@ -43,9 +43,10 @@ struct fabric_frame {
 	bool has_vcrc;
 	bool is_whole;
 	bool is_routed;
-	bool is_passed; /* no more outputs get it */
-	bool is_kept;	/* by the node's agents: the owner does not get it */
-	bool is_broken; /* its VCRC was wrong: it goes no further */
+	bool is_passed;	  /* no more outputs get it */
+	bool is_kept;	  /* by the node's agents: the owner does not get it */
+	bool is_broken;	  /* its VCRC was wrong: it goes no further */
+	uint64_t tail_ns; /* when its last flit is here, if it goes on before that */
 };
 
 struct fabric_pool {
@@ -54,6 +55,7 @@ struct fabric_pool {
 	struct fabric_slab *slabs;
 	struct fabric_lane *released;	 /* lanes that have room again */
 	uint64_t taken_bytes, taken_max; /* of memory */
+	uint64_t used;			 /* frames' bytes, each counted once */
 };
 
 struct fabric_lane {
@@ -62,6 +64,7 @@ struct fabric_lane {
 	uint32_t blocks_max;		  /* flits; 0: the port has no such lane */
 	uint32_t blocks_used;
 	uint32_t port, owner;	      /* where it is, as its owner numbers ports */
+	uint8_t kind;		      /* which of its owner's lanes, as that says */
 	uint8_t number;		      /* FLIT_LANES: that of no link, frames of all may be there */
 	bool is_released, is_watched; /* on the pool's list; goes there when it has room again */
 	bool is_waiting;	      /* its head waits at an output */

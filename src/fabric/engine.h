@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the engine (fabric/fabric.h) share. Only they include this.
+ *
+ *   fabric.c        life of a fabric, what its callers look at
+ *   engine_line.c   cables: runs of flits that leave, are under way, are damaged and arrive
+ *   engine_relay.c  nodes: where frames go, and wait
+ *   engine_agent.c  frames of the agents of nodes, and of the owners of ports
+ *
+ * Ends of cables are numbered: those of cable c are 2c and 2c + 1. What has to be looked at again
+ * is on lists, ends with something to send and nodes whose agents have something: the engine works
+ * these off before time goes on.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/prng.h"
+#include "fabric/fabric.h"
+#include "fabric/lane.h"
+#include "fabric/link.h"
+#include "fabric/node.h"
+#include "fabric/switch.h"
+#include "fabric/wheel.h"
+
+enum { ENGINE_NONE = UINT32_MAX };
+
+enum engine_timer {
+	ENGINE_FLIGHT, /* a run arrives */
+	ENGINE_FREE,   /* a line has sent its run */
+	ENGINE_LINK,   /* a link's deadline */
+	ENGINE_NODE    /* that of a node's agents */
+};
+
+/* Lanes of a fabric: `owner` of struct fabric_lane is the node. */
+enum engine_lane {
+	ENGINE_IN,    /* of a link */
+	ENGINE_AGENT, /* of what a node's agents send */
+	ENGINE_POST,  /* of what the owner of a port has posted */
+	ENGINE_LOCAL  /* of what the owner gets that came by no link */
+};
+
+/* A run under way. */
+struct engine_flight {
+	struct wheel_timer timer;
+	struct engine_flight *next; /* unused */
+	uint32_t to;		    /* the end */
+	uint32_t life;		    /* of the link */
+	uint64_t tail_ns;	    /* when its last flit arrives */
+	struct fabric_run run;
+};
+
+/* One end of a cable. */
+struct engine_end {
+	struct fabric_link link;
+	uint32_t node, port;
+	uint32_t next_marked; /* end with something to send */
+	bool is_marked;
+	bool is_lossy; /* what it sends may be damaged, or was since the link is up */
+	uint32_t life; /* counts how often the link went up */
+	/* Out. */
+	uint64_t flit_x16; /* time of a flit, in 1/16 ns */
+	uint64_t idle_x16; /* since when, or when again, nothing is on the line */
+	uint64_t one_in_bits;
+	struct wheel_timer free, due;
+	struct fabric_waiting waiting[FLIT_LANES];
+	uint32_t waiting_lanes;
+	uint64_t errors_settled, losses_settled; /* in the counters of its port */
+};
+
+/* The owner of an endnode's or router's port, or of port 0 of a switch. */
+struct engine_owner {
+	uint32_t node, port;
+	struct engine_owner *next_ready, *next_starved;
+	bool is_ready;
+	bool wants_room; /* one of its lanes is full */
+	bool is_starved; /* the fabric is */
+	struct fabric_lane local;
+	struct fabric_lane posts[FLIT_LANES];
+};
+
+struct engine_port {
+	uint32_t end; /* ENGINE_NONE: there is no cable */
+	struct engine_owner *owner;
+	uint32_t changes; /* enum fabric_change, for the caller */
+};
+
+struct engine_node {
+	struct fabric_node agents;
+	struct engine_port *ports; /* ports[0] is of a switch */
+	struct fabric_lane lane;   /* ENGINE_AGENT */
+	struct wheel_timer due;
+	uint32_t next_marked;
+	bool is_marked;	  /* its agents may have something to send, or to say */
+	uint64_t changed; /* a bit for each port with changes */
+};
+
+struct engine_cable {
+	bool is_cut;
+};
+
+struct fabric {
+	struct fabric_cfg cfg;
+	uint64_t now_ns;
+	struct wheel *wheel;
+	struct prng prng;
+	uint32_t node_count, cable_count, owner_count;
+	struct engine_node *nodes;
+	struct engine_port *ports; /* of all nodes */
+	struct engine_cable *cables;
+	struct engine_end *ends;
+	struct engine_owner *owners;
+	struct fabric_pool pool;
+	struct engine_flight *flights; /* unused */
+	struct engine_flight_slab *flight_slabs;
+	/* Lists: first and last. */
+	uint32_t ends_marked[2], nodes_marked[2];
+	struct engine_owner *ready_first, *ready_last, *starved;
+	uint32_t change_at; /* the node that is looked at next for changes */
+	uint32_t change_count;
+	uint8_t scratch[IBA_FRAME_MAX];
+};
+
+/* ---- fabric.c ------------------------------------------------------------------------------- */
+
+void engine_mark_end(struct fabric *f, uint32_t end);
+void engine_mark_node(struct fabric *f, uint32_t node);
+
+static inline bool engine_is_switch(const struct engine_node *n)
+{
+	return n->agents.cfg.type == SM_NODE_SWITCH;
+}
+
+/* ---- engine_line.c -------------------------------------------------------------------------- */
+
+/* Sends what the end can send now. */
+void engine_line_send(struct fabric *f, uint32_t end);
+void engine_line_arrive(struct fabric *f, struct engine_flight *own_flight);
+void engine_line_expire(struct fabric *f, uint32_t end);
+
+/* Up if it may be and can be; else down. A link that is up begins anew. */
+void engine_link_renew(struct fabric *f, uint32_t cable);
+void engine_flights_free(struct fabric *f);
+
+/* ---- engine_relay.c ------------------------------------------------------------------------- */
+
+/* Of management: of lane 15, or for a QP that a node's agents have. */
+bool engine_is_for_agents(const uint8_t *bytes, uint32_t length, const struct iba_lrh *h);
+
+/*
+ * The lane on which data leaves that came by a port: that which its level has at the first of its
+ * outputs. False: it has none there; that is counted.
+ */
+bool engine_lane_choose(struct engine_node *n, uint32_t port, uint64_t outputs, uint8_t level,
+			uint8_t *lane);
+
+/* Frames at the head of a lane go on. */
+void engine_relay(struct fabric *f, struct fabric_lane *in);
+
+/* A frame has come on a lane of an end, or a part of one. */
+void engine_relay_arrived(struct fabric *f, uint32_t end, uint32_t lane);
+
+/* A lane of an end may have another frame, or its link is down: what waits for it goes on. */
+void engine_relay_freed(struct fabric *f, uint32_t end, uint32_t lane);
+
+/* ---- engine_agent.c ------------------------------------------------------------------------- */
+
+/* A copy of a frame that came by a port goes to the node's agents. True: it is for the owner. */
+bool engine_agent_recv(struct fabric *f, uint32_t node, uint32_t port,
+		       const struct fabric_frame *frame);
+
+/* What the agents of a node have to send, and have changed. */
+void engine_agent_work(struct fabric *f, uint32_t node);
+
+/* A lane of an owner's, which was full, has room again; or the fabric has. */
+void engine_owner_room(struct fabric *f, struct fabric_lane *lane);
+void engine_owners_feed(struct fabric *f);
+
+/* A frame has come for the owner. */
+void engine_owner_tell(struct fabric *f, struct engine_owner *o);
+
+/* What links have counted is added to a node's counters, which its agents tell of. */
+void engine_counts_settle(struct fabric *f, uint32_t node);

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/check.h"
+#include "fabric/engine.h"
+
+/* ---- Owners --------------------------------------------------------------------------------- */
+
+static struct engine_owner *owner_of(const struct fabric *f, uint32_t node, uint32_t port)
+{
+	CHECK(node < f->node_count && port <= f->nodes[node].agents.cfg.ports);
+	return f->nodes[node].ports[port].owner;
+}
+
+void engine_owner_tell(struct fabric *f, struct engine_owner *o)
+{
+	if (o->is_ready)
+		return;
+	o->is_ready = true;
+	o->next_ready = NULL;
+	if (f->ready_first)
+		f->ready_last->next_ready = o;
+	else
+		f->ready_first = o;
+	f->ready_last = o;
+}
+
+bool fabric_ready(struct fabric *f, uint32_t *node, uint32_t *port)
+{
+	struct engine_owner *o = f->ready_first;
+
+	if (!o)
+		return false;
+	f->ready_first = o->next_ready;
+	o->is_ready = false;
+	*node = o->node;
+	*port = o->port;
+	return true;
+}
+
+void engine_owner_room(struct fabric *f, struct fabric_lane *lane)
+{
+	struct engine_owner *o = owner_of(f, lane->owner, lane->port);
+
+	lane->is_watched = false;
+	if (!o->wants_room)
+		return;
+	o->wants_room = false;
+	engine_owner_tell(f, o);
+}
+
+void engine_owners_feed(struct fabric *f)
+{
+	while (f->starved && f->pool.used < f->cfg.frames_max) {
+		struct engine_owner *o = f->starved;
+
+		f->starved = o->next_starved;
+		o->is_starved = false;
+		engine_owner_tell(f, o);
+	}
+}
+
+/* ---- What agents and owners send ------------------------------------------------------------ */
+
+static void drop_count(struct engine_node *n, uint32_t port, uint8_t lane)
+{
+	struct fabric_port_counts *c = &n->agents.ports[port].counts;
+
+	if (lane == IBA_LANE_MANAGEMENT)
+		c->vl15_dropped++;
+	else
+		c->qp1_dropped++;
+}
+
+/* False: dropped, as the owner leaves its frames where they are. */
+static bool local_put(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *bytes,
+		      uint32_t length)
+{
+	struct engine_owner *o = owner_of(f, node, port);
+
+	if (!o || !fabric_lane_put(&o->local, bytes, length))
+		return false;
+	o->local.last->is_routed = true; /* the agents have seen it */
+	engine_owner_tell(f, o);
+	return true;
+}
+
+static uint64_t bit(uint32_t port)
+{
+	return UINT64_C(1) << port;
+}
+
+/*
+ * A frame of the node's, or of an owner, goes on from `lane`. False: there is no room in it, or no
+ * such lane of the link.
+ */
+static bool send_from(struct fabric *f, uint32_t node, struct fabric_lane *lane,
+		      const struct fabric_way *way, const uint8_t *bytes)
+{
+	struct engine_node *n = &f->nodes[node];
+	struct fabric_frame *fr;
+	uint64_t outputs = bit(way->port);
+	uint8_t out_lane = IBA_LANE_MANAGEMENT;
+	struct iba_lrh h;
+
+	if (iba_lrh_decode(&h, bytes, way->length) != WEFT_OK)
+		return false;
+	if (way->to == FABRIC_TO_SUBNET && engine_is_switch(n))
+		outputs = fabric_node_outputs(&n->agents, 0, &h);
+	if ((outputs & 1) && !local_put(f, node, 0, bytes, way->length))
+		drop_count(n, 0, h.lane);
+	outputs &= ~UINT64_C(1);
+	if (outputs == 0)
+		return true;
+	if (h.lane != IBA_LANE_MANAGEMENT && !engine_lane_choose(n, 0, outputs, h.level, &out_lane))
+		return true;
+	if (!fabric_lane_put(lane, bytes, way->length))
+		return false;
+	fr = lane->last;
+	fr->is_routed = true;
+	fr->pending = outputs;
+	fr->out_lane = out_lane;
+	engine_relay(f, lane);
+	return true;
+}
+
+/* What the node's agents have made of a frame, or send on their own, in `bytes`. */
+static void agent_send(struct fabric *f, uint32_t node, const struct fabric_way *way,
+		       const uint8_t *bytes)
+{
+	struct engine_node *n = &f->nodes[node];
+	enum { FIRST = 0, LANE_SHIFT = 4 };
+	bool is_sent = true;
+
+	if (way->to == FABRIC_TO_OWNER)
+		is_sent = local_put(f, node, way->port, bytes, way->length);
+	else if (way->to != FABRIC_TO_NOWHERE)
+		is_sent = send_from(f, node, &n->lane, way, bytes);
+	if (!is_sent)
+		drop_count(n, way->port, bytes[FIRST] >> LANE_SHIFT);
+	engine_mark_node(f, node);
+}
+
+bool engine_agent_recv(struct fabric *f, uint32_t node, uint32_t port,
+		       const struct fabric_frame *frame)
+{
+	bool is_endnode = !engine_is_switch(&f->nodes[node]);
+	struct fabric_way way;
+
+	engine_counts_settle(f, node);
+	memcpy(f->scratch, frame->data->at, frame->bytes);
+	way = fabric_node_recv(&f->nodes[node].agents, f->now_ns, port, f->scratch, frame->bytes);
+	if (is_endnode && way.to == FABRIC_TO_OWNER && way.port == port)
+		return true;
+	agent_send(f, node, &way, f->scratch);
+	return false;
+}
+
+/* Agents send little on their own; what changes takes a link down, and nothing else. */
+void engine_agent_work(struct fabric *f, uint32_t node)
+{
+	struct engine_node *n = &f->nodes[node];
+	struct fabric_way way;
+	uint32_t port, changes;
+	uint64_t due_ns;
+
+	while ((way = fabric_node_next(&n->agents, f->now_ns, f->scratch)).to != FABRIC_TO_NOWHERE)
+		agent_send(f, node, &way, f->scratch);
+	while ((changes = fabric_node_changes(&n->agents, &port))) {
+		uint32_t end = n->ports[port].end;
+
+		f->change_count += n->ports[port].changes == 0;
+		n->ports[port].changes |= changes;
+		n->changed |= bit(port);
+		if (end == ENGINE_NONE)
+			continue;
+		if (changes & FABRIC_CHANGE_LANES) {
+			f->ends[end].link.arbiter = n->agents.ports[port].arbiter;
+			fabric_arbiter_settle(&f->ends[end].link.arbiter);
+		}
+		if (changes & FABRIC_CHANGE_LINK)
+			engine_link_renew(f, end / 2);
+	}
+	due_ns = fabric_node_due(&n->agents);
+	if (due_ns == UINT64_MAX)
+		wheel_cancel(f->wheel, &n->due);
+	else
+		wheel_set(f->wheel, &n->due, due_ns);
+}
+
+bool fabric_changed(struct fabric *f, uint32_t *node, uint32_t *port, uint32_t *changes)
+{
+	struct engine_node *n;
+
+	if (f->change_count == 0)
+		return false;
+	while (f->nodes[f->change_at].changed == 0)
+		f->change_at = (f->change_at + 1) % f->node_count;
+	n = &f->nodes[f->change_at];
+	*node = f->change_at;
+	*port = (uint32_t)__builtin_ctzll(n->changed);
+	*changes = n->ports[*port].changes;
+	n->ports[*port].changes = 0;
+	n->changed &= n->changed - 1;
+	f->change_count--;
+	return true;
+}
+
+/* ---- Posting -------------------------------------------------------------------------------- */
+
+enum weft_reason fabric_post_check(const struct fabric *f, const uint8_t *bytes, uint32_t length)
+{
+	struct iba_lrh h;
+
+	(void)f;
+	return iba_lrh_decode(&h, bytes, length);
+}
+
+/* Whatever the agents make of it, there is room for it. */
+static bool has_room(struct fabric *f, struct engine_owner *o, struct fabric_lane *lane,
+		     uint32_t flits)
+{
+	bool is_full = f->cfg.frames_max > 0 && f->pool.used >= f->cfg.frames_max;
+
+	if (fabric_lane_room(lane) >= flits && fabric_lane_room(&o->local) >= flits && !is_full)
+		return true;
+	lane->is_watched = o->local.is_watched = true;
+	o->wants_room = true;
+	if (is_full && !o->is_starved) {
+		o->is_starved = true;
+		o->next_starved = f->starved;
+		f->starved = o;
+	}
+	return false;
+}
+
+bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *bytes,
+		 uint32_t length)
+{
+	struct engine_owner *o = owner_of(f, node, port);
+	struct engine_node *n = &f->nodes[node];
+	struct fabric_lane *lane;
+	struct fabric_way way;
+	struct iba_lrh h;
+	uint8_t number;
+
+	CHECK(o);
+	if (iba_lrh_decode(&h, bytes, length) != WEFT_OK)
+		return true;
+	number = h.lane;
+	if (number != IBA_LANE_MANAGEMENT && port > 0)
+		number = fabric_node_lane(&n->agents, 0, port, h.level);
+	lane = &o->posts[number];
+	if (lane->blocks_max == 0)
+		lane = &o->posts[0];
+	if (!has_room(f, o, lane, flits_of(length)))
+		return false;
+	if (engine_is_for_agents(bytes, length, &h))
+		engine_counts_settle(f, node);
+	memcpy(f->scratch, bytes, length);
+	way = fabric_node_post(&n->agents, f->now_ns, port, f->scratch, length);
+	if (way.to == FABRIC_TO_OWNER)
+		(void)local_put(f, node, way.port, f->scratch, way.length);
+	else if (way.to != FABRIC_TO_NOWHERE)
+		(void)send_from(f, node, lane, &way, f->scratch);
+	if (n->agents.changed || way.to != FABRIC_TO_SUBNET)
+		engine_mark_node(f, node);
+	return true;
+}
+
+/* ---- Taking --------------------------------------------------------------------------------- */
+
+/* The next one that neither the agents kept nor a cable broke. */
+static struct fabric_frame *next_of(struct fabric_lane *lane)
+{
+	struct fabric_frame *fr;
+
+	while ((fr = fabric_lane_head(lane)) && (fr->is_kept || fr->is_broken))
+		fabric_lane_pass(lane);
+	return fr;
+}
+
+static struct fabric_frame *next_for(struct fabric *f, struct engine_owner *o)
+{
+	uint32_t end = f->nodes[o->node].ports[o->port].end;
+	struct fabric_lane *lanes = end == ENGINE_NONE || o->port == 0 ? NULL
+								       : f->ends[end].link.in;
+	struct fabric_frame *fr = NULL;
+
+	if (lanes)
+		fr = next_of(&lanes[IBA_LANE_MANAGEMENT]);
+	if (!fr)
+		fr = next_of(&o->local);
+	for (uint32_t lane = IBA_LANE_MANAGEMENT; lanes && !fr && lane > 0; lane--)
+		fr = next_of(&lanes[lane - 1]);
+	return fr;
+}
+
+uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t bytes[IBA_FRAME_MAX])
+{
+	struct engine_owner *o = owner_of(f, node, port);
+	struct engine_node *n = &f->nodes[node];
+	struct fabric_frame *fr;
+
+	CHECK(o);
+	while ((fr = next_for(f, o))) {
+		struct fabric_way way = { .to = FABRIC_TO_OWNER, .port = port };
+		bool is_new = !fr->is_routed;
+		uint32_t length = fr->bytes;
+
+		fabric_frame_copy(fr, f->cfg.has_vcrc, bytes);
+		fabric_lane_pass(fr->lane);
+		if (!is_new)
+			return length;
+		way = fabric_node_recv(&n->agents, f->now_ns, port, bytes, length);
+		if (n->agents.changed)
+			engine_mark_node(f, node);
+		if (way.to == FABRIC_TO_OWNER && way.port == port)
+			return length;
+		agent_send(f, node, &way, bytes);
+	}
+	return 0;
+}
+
+/* ---- Counters ------------------------------------------------------------------------------- */
+
+static void counts_put(struct fabric_port_counts *to, struct engine_end *e)
+{
+	const struct fabric_link_counts *from = &e->link.counts;
+	uint64_t errors = from->malformed + from->broken;
+
+	to->receive_errors += errors - e->errors_settled;
+	to->transmit_discards += from->frames_lost - e->losses_settled;
+	e->errors_settled = errors;
+	e->losses_settled = from->frames_lost;
+	to->transmit_data = from->words_sent;
+	to->receive_data = from->words_taken;
+	to->transmit_packets = from->frames_sent;
+	to->receive_packets = from->frames_taken;
+	to->multicast_transmit = from->multicast_sent;
+	to->multicast_receive = from->multicast_taken;
+	to->unicast_transmit = from->frames_sent - from->multicast_sent;
+	to->unicast_receive = from->frames_taken - from->multicast_taken;
+	to->symbol_errors = from->damaged;
+	to->link_recoveries = from->recovers;
+	to->overrun_errors = from->overruns;
+	to->transmit_wait = from->waits;
+}
+
+void engine_counts_settle(struct fabric *f, uint32_t node)
+{
+	struct engine_node *n = &f->nodes[node];
+
+	for (uint32_t port = 1; port <= n->agents.cfg.ports; port++)
+		if (n->ports[port].end != ENGINE_NONE)
+			counts_put(&n->agents.ports[port].counts, &f->ends[n->ports[port].end]);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/deadline.h"
+#include "fabric/engine.h"
+
+/* ---- Flights -------------------------------------------------------------------------------- */
+
+enum { SLAB_FLIGHTS = 256, X16 = 16 };
+
+struct engine_flight_slab {
+	struct engine_flight_slab *next;
+	struct engine_flight flights[SLAB_FLIGHTS];
+};
+
+/* NULL when memory is short. */
+static struct engine_flight *flight_new(struct fabric *f)
+{
+	struct engine_flight *flight = f->flights;
+	struct engine_flight_slab *s;
+
+	if (flight) {
+		f->flights = flight->next;
+		return flight;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->next = f->flight_slabs;
+	f->flight_slabs = s;
+	for (uint32_t i = 1; i < SLAB_FLIGHTS; i++) {
+		s->flights[i].next = f->flights;
+		f->flights = &s->flights[i];
+	}
+	return &s->flights[0];
+}
+
+void engine_flights_free(struct fabric *f)
+{
+	while (f->flight_slabs) {
+		struct engine_flight_slab *s = f->flight_slabs;
+
+		f->flight_slabs = s->next;
+		free(s);
+	}
+}
+
+/* ---- Arriving ------------------------------------------------------------------------------- */
+
+/* Flits `begin` to `end` of a run, undamaged. */
+static void stretch_take(struct fabric *f, struct engine_end *to, const struct fabric_run *r,
+			 uint32_t begin, uint32_t end)
+{
+	struct fabric_run part = *r;
+
+	if (begin == end)
+		return;
+	part.sequence = (uint16_t)(part.sequence + begin);
+	part.index += begin;
+	part.flits = end - begin;
+	fabric_link_take(&to->link, f->now_ns, &part);
+}
+
+/*
+ * One bit in so many is wrong. What a damaged flit says does not matter, as its CRC tells: no flit
+ * of zeros has the right one.
+ */
+static void lossy_take(struct fabric *f, struct engine_end *to, const struct fabric_run *r,
+		       uint64_t one_in_bits)
+{
+	enum { FLIT_BITS = FLIT_BYTES_MAX * 8 };
+	static const uint8_t damaged[FLIT_BYTES_MAX];
+	uint32_t begin = 0;
+
+	for (uint32_t i = 0; i < r->flits; i++) {
+		if (prng_next(&f->prng) % one_in_bits >= FLIT_BITS)
+			continue;
+		stretch_take(f, to, r, begin, i);
+		fabric_link_recv(&to->link, f->now_ns, damaged, sizeof(damaged));
+		begin = i + 1;
+	}
+	stretch_take(f, to, r, begin, r->flits);
+}
+
+static void take(struct fabric *f, uint32_t end, const struct fabric_run *r, uint64_t tail_ns)
+{
+	struct engine_end *to = &f->ends[end], *from = &f->ends[end ^ 1];
+
+	if (from->one_in_bits > 0)
+		lossy_take(f, to, r, from->one_in_bits);
+	else
+		fabric_link_take(&to->link, f->now_ns, r);
+	engine_mark_end(f, end);
+	if (r->kind == FLIT_ACK)
+		return;
+	if (tail_ns > f->now_ns && to->link.in[r->lane].head)
+		to->link.in[r->lane].last->tail_ns = tail_ns;
+	engine_relay_arrived(f, end, r->lane);
+}
+
+void engine_line_arrive(struct fabric *f, struct engine_flight *own_flight)
+{
+	if (f->ends[own_flight->to].life == own_flight->life)
+		take(f, own_flight->to, &own_flight->run, own_flight->tail_ns);
+	own_flight->next = f->flights;
+	f->flights = own_flight;
+}
+
+/* ---- Leaving -------------------------------------------------------------------------------- */
+
+/* That it may go on when its head is there: no flit of it can be asked for anew (FAB-18). */
+static bool is_cut_through(const struct fabric *f, const struct engine_end *from,
+			   const struct engine_end *to, const struct fabric_run *r)
+{
+	return f->cfg.is_cut_through && r->kind == FLIT_FRAME && from->one_in_bits == 0 &&
+	       f->nodes[to->node].agents.cfg.type == SM_NODE_SWITCH &&
+	       r->index + r->flits == r->frame->flits;
+}
+
+static uint64_t ns_of(uint64_t x16)
+{
+	return (x16 + X16 - 1) / X16;
+}
+
+/*
+ * The line is taken while the run's flits are on it, and until the last one of a frame that is
+ * still coming in has come.
+ */
+static void fly(struct fabric *f, uint32_t end, const struct fabric_run *r)
+{
+	struct engine_end *from = &f->ends[end], *to = &f->ends[end ^ 1];
+	uint64_t start_x16 = f->now_ns * X16, crossing_ns = f->cfg.cable_ns, at_ns;
+	struct engine_flight *flight = flight_new(f);
+
+	if (from->idle_x16 > start_x16)
+		start_x16 = from->idle_x16;
+	from->idle_x16 = start_x16 + r->flits * from->flit_x16;
+	if (r->kind == FLIT_FRAME) {
+		uint64_t tail_x16 = r->frame->tail_ns * X16 + from->flit_x16;
+
+		if (tail_x16 > from->idle_x16)
+			from->idle_x16 = tail_x16;
+		if (f->nodes[to->node].agents.cfg.type != SM_NODE_CA)
+			crossing_ns += f->cfg.switch_ns;
+	}
+	if (!flight) {
+		from->is_lossy = true; /* as if the cable had lost it */
+		return;
+	}
+	flight->run = *r;
+	flight->to = end ^ 1;
+	flight->life = from->life;
+	flight->tail_ns = ns_of(from->idle_x16) + crossing_ns;
+	at_ns = flight->tail_ns;
+	if (is_cut_through(f, from, to, r))
+		at_ns = ns_of(start_x16 + from->flit_x16) + crossing_ns;
+	flight->timer.kind = ENGINE_FLIGHT;
+	wheel_set(f->wheel, &flight->timer, at_ns);
+}
+
+static bool is_timed(const struct fabric *f)
+{
+	return f->cfg.flit_ns_x16 > 0 || f->cfg.cable_ns > 0;
+}
+
+/* A link whose cable loses nothing need not be watched for losses. */
+static uint64_t due_of(const struct engine_end *e)
+{
+	return e->is_lossy ? fabric_link_due(&e->link) : e->link.ack_at_ns;
+}
+
+/* It may go off too early: then it is set anew. */
+static void due_set(struct fabric *f, struct engine_end *e)
+{
+	uint64_t due_ns = due_of(e);
+
+	if (due_ns != UINT64_MAX && (!wheel_is_set(&e->due) || e->due.at_ns > due_ns))
+		wheel_set(f->wheel, &e->due, due_ns);
+}
+
+/* True: the line is not free yet. What is to be sent then is told by a timer. */
+static bool is_busy(struct fabric *f, struct engine_end *e)
+{
+	if (e->idle_x16 <= f->now_ns * X16)
+		return false;
+	if (!wheel_is_set(&e->free) && fabric_link_has_more(&e->link))
+		wheel_set(f->wheel, &e->free, ns_of(e->idle_x16));
+	return true;
+}
+
+void engine_line_send(struct fabric *f, uint32_t end)
+{
+	struct engine_end *e = &f->ends[end];
+	struct fabric_run run;
+
+	if (!e->link.is_up)
+		return;
+	if (e->link.ack_at_ns <= f->now_ns)
+		fabric_link_expire(&e->link, f->now_ns);
+	while (!is_busy(f, e) && fabric_link_send(&e->link, f->now_ns, &run)) {
+		if (is_timed(f))
+			fly(f, end, &run);
+		else
+			take(f, end ^ 1, &run, 0);
+		if (run.kind == FLIT_FRAME)
+			engine_relay_freed(f, end, run.lane);
+	}
+	due_set(f, e);
+}
+
+void engine_line_expire(struct fabric *f, uint32_t end)
+{
+	struct engine_end *e = &f->ends[end];
+
+	if (due_of(e) <= f->now_ns)
+		fabric_link_expire(&e->link, f->now_ns);
+	engine_mark_end(f, end);
+}
+
+/* ---- Up and down ---------------------------------------------------------------------------- */
+
+static struct fabric_node_port *port_of(struct fabric *f, const struct engine_end *e)
+{
+	return &f->nodes[e->node].agents.ports[e->port];
+}
+
+static void end_down(struct fabric *f, uint32_t end)
+{
+	struct engine_end *e = &f->ends[end];
+
+	e->life++; /* what is under way does not arrive */
+	fabric_link_down(&e->link);
+	wheel_cancel(f->wheel, &e->free);
+	wheel_cancel(f->wheel, &e->due);
+	fabric_node_part(&f->nodes[e->node].agents, e->port, f->now_ns);
+	engine_mark_node(f, e->node);
+}
+
+static void end_up(struct fabric *f, uint32_t end)
+{
+	struct engine_end *e = &f->ends[end];
+
+	fabric_link_up(&e->link);
+	e->idle_x16 = 0;
+	e->is_lossy = e->one_in_bits > 0 || f->ends[end ^ 1].one_in_bits > 0;
+	engine_mark_end(f, end);
+	engine_mark_node(f, e->node);
+}
+
+/* Frames that wait for a link that is down are dropped. */
+static void waiting_drop(struct fabric *f, uint32_t end)
+{
+	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
+		engine_relay_freed(f, end, lane);
+}
+
+void engine_link_renew(struct fabric *f, uint32_t cable)
+{
+	uint32_t a = 2 * cable, b = a + 1;
+	struct engine_end *ea = &f->ends[a], *eb = &f->ends[b];
+
+	if (ea->link.is_up) {
+		end_down(f, a);
+		end_down(f, b);
+		waiting_drop(f, a);
+		waiting_drop(f, b);
+	}
+	if (f->cables[cable].is_cut || !port_of(f, ea)->wants_link || !port_of(f, eb)->wants_link)
+		return;
+	if (!fabric_node_join(&f->nodes[ea->node].agents, ea->port, &f->nodes[eb->node].agents,
+			      eb->port, f->now_ns))
+		return;
+	end_up(f, a);
+	end_up(f, b);
+}
+
+void fabric_cut(struct fabric *f, uint32_t cable)
+{
+	CHECK(cable < f->cable_count);
+	f->cables[cable].is_cut = true;
+	engine_link_renew(f, cable);
+}
+
+void fabric_mend(struct fabric *f, uint32_t cable)
+{
+	CHECK(cable < f->cable_count);
+	if (!f->cables[cable].is_cut)
+		return;
+	f->cables[cable].is_cut = false;
+	engine_link_renew(f, cable);
+}
+
+bool fabric_is_cut(const struct fabric *f, uint32_t cable)
+{
+	CHECK(cable < f->cable_count);
+	return f->cables[cable].is_cut;
+}
+
+void fabric_errors(struct fabric *f, uint32_t cable, uint64_t one_in_bits)
+{
+	CHECK(cable < f->cable_count);
+	for (uint32_t end = 2 * cable; end < 2 * cable + 2; end++) {
+		struct engine_end *e = &f->ends[end];
+
+		e->one_in_bits = one_in_bits;
+		e->is_lossy |= one_in_bits > 0;
+		engine_mark_end(f, end);
+	}
+}
+
+void fabric_degrade(struct fabric *f, uint32_t cable, uint32_t divisor)
+{
+	CHECK(cable < f->cable_count && divisor > 0);
+	for (uint32_t end = 2 * cable; end < 2 * cable + 2; end++)
+		f->ends[end].flit_x16 = f->cfg.flit_ns_x16 * divisor;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fabric/wheel.h"
+
+#include "base/prng.h"
+#include "test.h"
+
+enum { TIMERS = 500 };
+
+/* Deadlines near and far, among them equal ones, are taken in their order. */
+static void run(uint64_t seed)
+{
+	static struct wheel_timer timers[TIMERS];
+	struct wheel *w = wheel_open(prng_mix(seed) >> 20);
+	struct prng prng = { seed };
+	uint64_t last_ns = w->now_ns;
+	uint32_t set = 0;
+
+	for (uint32_t i = 0; i < TIMERS; i++) {
+		timers[i] = (struct wheel_timer){ .kind = (uint16_t)i };
+		wheel_set(w, &timers[i],
+			  w->now_ns + (prng_next(&prng) >> prng_below(&prng, 50) >> 14));
+	}
+	for (uint32_t i = 0; i < TIMERS; i += 7)
+		wheel_cancel(w, &timers[i]);
+	for (uint32_t i = 0; i < TIMERS; i++)
+		set += wheel_is_set(&timers[i]);
+	while (set > 0) {
+		uint64_t due_ns = wheel_due(w);
+		struct wheel_timer *t;
+
+		EXPECT(due_ns >= last_ns && due_ns != UINT64_MAX);
+		EXPECT(!wheel_expire(w, due_ns - 1) || due_ns == last_ns);
+		while ((t = wheel_expire(w, due_ns))) {
+			EXPECT(t->at_ns >= last_ns && t->at_ns <= due_ns && !wheel_is_set(t));
+			last_ns = t->at_ns;
+			set--;
+			/* Some are set anew meanwhile. */
+			if (prng_chance(&prng, 300000)) {
+				wheel_set(w, t, last_ns + prng_below(&prng, 1 << 20));
+				set++;
+			}
+		}
+	}
+	EXPECT_EQ(wheel_due(w), UINT64_MAX);
+	wheel_close(w);
+}
+
+TEST(test_fabric_deadlines_expire_in_their_order)
+{
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		harness_note("seed %d", (int)seed);
+		run(seed);
+	}
+}
+
+TEST(test_fabric_equal_deadlines_expire_in_the_order_they_were_set)
+{
+	struct wheel_timer timers[4] = {
+		{ .kind = 0 }, { .kind = 1 }, { .kind = 2 }, { .kind = 3 }
+	};
+	struct wheel *w = wheel_open(0);
+
+	for (uint32_t i = 0; i < 4; i++)
+		wheel_set(w, &timers[i], 5000000); /* two levels up */
+	wheel_set(w, &timers[1], 5000000);
+	EXPECT(wheel_expire(w, 5000000) == &timers[0]);
+	EXPECT(wheel_expire(w, 5000000) == &timers[2]);
+	EXPECT(wheel_expire(w, 5000000) == &timers[3]);
+	EXPECT(wheel_expire(w, 5000000) == &timers[1]);
+	EXPECT(wheel_expire(w, UINT64_MAX) == NULL);
+	wheel_close(w);
+}
