@@ -24,12 +24,13 @@
 #include "fabric/switch.h"
 #include "fabric/wheel.h"
 
-enum { ENGINE_NONE = UINT32_MAX };
+enum { ENGINE_NONE = UINT32_MAX, ENGINE_HOPS_MAX = 64 };
 
 enum engine_timer {
 	ENGINE_FLIGHT, /* a run arrives */
 	ENGINE_FREE,   /* a line has sent its run */
 	ENGINE_LINK,   /* a link's deadline */
+	ENGINE_AGE,    /* a frame may be too old */
 	ENGINE_NODE    /* that of a node's agents */
 };
 
@@ -63,7 +64,8 @@ struct engine_end {
 	uint64_t flit_x16; /* time of a flit, in 1/16 ns */
 	uint64_t idle_x16; /* since when, or when again, nothing is on the line */
 	uint64_t one_in_bits;
-	struct wheel_timer free, due;
+	struct wheel_timer free, due, age;
+	uint64_t given_ns[FLIT_LANES]; /* when the frame was given that the link has on a lane */
 	struct fabric_waiting waiting[FLIT_LANES];
 	uint32_t waiting_lanes;
 	uint64_t errors_settled, losses_settled; /* in the counters of its port */
@@ -138,6 +140,10 @@ static inline bool engine_is_switch(const struct engine_node *n)
 void engine_line_send(struct fabric *f, uint32_t end);
 void engine_line_arrive(struct fabric *f, struct engine_flight *own_flight);
 void engine_line_expire(struct fabric *f, uint32_t end);
+void engine_line_age(struct fabric *f, uint32_t end);
+
+/* Lifetimes as IBA writes them; UINT64_MAX: endless. */
+uint64_t engine_life_ns(uint8_t code);
 
 /* Up if it may be and can be; else down. A link that is up begins anew. */
 void engine_link_renew(struct fabric *f, uint32_t cable);

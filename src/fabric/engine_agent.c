@@ -120,6 +120,7 @@ static bool send_from(struct fabric *f, uint32_t node, struct fabric_lane *lane,
 	fr->is_routed = true;
 	fr->pending = outputs;
 	fr->out_lane = out_lane;
+	fr->tail_ns = f->now_ns;
 	engine_relay(f, lane);
 	return true;
 }
@@ -174,6 +175,7 @@ void engine_agent_work(struct fabric *f, uint32_t node)
 		n->changed |= bit(port);
 		if (end == ENGINE_NONE)
 			continue;
+		engine_mark_end(f, end);
 		if (changes & FABRIC_CHANGE_LANES) {
 			f->ends[end].link.arbiter = n->agents.ports[port].arbiter;
 			fabric_arbiter_settle(&f->ends[end].link.arbiter);

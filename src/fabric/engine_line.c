@@ -95,8 +95,8 @@ static void take(struct fabric *f, uint32_t end, const struct fabric_run *r, uin
 	engine_mark_end(f, end);
 	if (r->kind == FLIT_ACK)
 		return;
-	if (tail_ns > f->now_ns && to->link.in[r->lane].head)
-		to->link.in[r->lane].last->tail_ns = tail_ns;
+	if (to->link.in[r->lane].head)
+		to->link.in[r->lane].last->tail_ns = tail_ns > f->now_ns ? tail_ns : f->now_ns;
 	engine_relay_arrived(f, end, r->lane);
 }
 
@@ -190,6 +190,55 @@ static bool is_busy(struct fabric *f, struct engine_end *e)
 	return true;
 }
 
+/* ---- Age ------------------------------------------------------------------------------------ */
+
+uint64_t engine_life_ns(uint8_t code)
+{
+	enum { UNIT_NS = 4096, CODE_MAX = 19 };
+
+	return code > CODE_MAX ? UINT64_MAX : (uint64_t)UNIT_NS << code;
+}
+
+/* When the frame that was given to a lane of a switch's port is too old; UINT64_MAX: never. */
+static uint64_t old_at(const struct fabric *f, const struct engine_end *e, uint8_t lane)
+{
+	const struct engine_node *n = &f->nodes[e->node];
+
+	if (!engine_is_switch(n) || !fabric_link_is_stalled(&e->link, lane))
+		return UINT64_MAX;
+	return deadline_after(e->given_ns[lane],
+			      engine_life_ns(n->agents.ports[e->port].info.head_of_queue_life));
+}
+
+static void age_watch(struct fabric *f, struct engine_end *e)
+{
+	uint64_t at_ns = UINT64_MAX;
+
+	if (wheel_is_set(&e->age))
+		return;
+	for (uint32_t left = e->link.sending_lanes; left; left &= left - 1) {
+		uint64_t lane_ns = old_at(f, e, (uint8_t)__builtin_ctz(left));
+
+		at_ns = lane_ns < at_ns ? lane_ns : at_ns;
+	}
+	if (at_ns != UINT64_MAX)
+		wheel_set(f->wheel, &e->age, at_ns);
+}
+
+/* IBA 18.2.5.4: what waits too long at the head of its queue is discarded. */
+void engine_line_age(struct fabric *f, uint32_t end)
+{
+	struct engine_end *e = &f->ends[end];
+
+	for (uint32_t left = e->link.sending_lanes; left; left &= left - 1) {
+		uint8_t lane = (uint8_t)__builtin_ctz(left);
+
+		if (old_at(f, e, lane) <= f->now_ns && fabric_link_withdraw(&e->link, lane))
+			engine_relay_freed(f, end, lane);
+	}
+	engine_mark_end(f, end);
+}
+
 void engine_line_send(struct fabric *f, uint32_t end)
 {
 	struct engine_end *e = &f->ends[end];
@@ -208,6 +257,8 @@ void engine_line_send(struct fabric *f, uint32_t end)
 			engine_relay_freed(f, end, run.lane);
 	}
 	due_set(f, e);
+	if (e->link.is_stalled)
+		age_watch(f, e);
 }
 
 void engine_line_expire(struct fabric *f, uint32_t end)
@@ -234,6 +285,7 @@ static void end_down(struct fabric *f, uint32_t end)
 	fabric_link_down(&e->link);
 	wheel_cancel(f->wheel, &e->free);
 	wheel_cancel(f->wheel, &e->due);
+	wheel_cancel(f->wheel, &e->age);
 	fabric_node_part(&f->nodes[e->node].agents, e->port, f->now_ns);
 	engine_mark_node(f, e->node);
 }

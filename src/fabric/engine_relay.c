@@ -94,6 +94,10 @@ static void route(struct fabric *f, struct engine_node *n, uint32_t port, struct
 		counts_of(n, port)->receive_errors += !fr->is_broken;
 		return;
 	}
+	if (fr->hops > ENGINE_HOPS_MAX) { /* its tables have a loop */
+		counts_of(n, port)->transmit_discards++;
+		return;
+	}
 	if (port > 0 && !is_let_in(f, n, port, fr, &h))
 		return;
 	fr->pending = fabric_node_outputs(&n->agents, port, &h);
@@ -135,12 +139,21 @@ static void wait_at(struct engine_end *out, struct fabric_lane *in, uint8_t lane
 	out->waiting_lanes |= UINT32_C(1) << lane;
 }
 
+/* It has been in a switch for longer than that allows (IBA 18.2.5.4). */
+static bool is_old(const struct fabric *f, const struct engine_node *n,
+		   const struct fabric_frame *fr)
+{
+	return engine_is_switch(n) && fr->tail_ns < f->now_ns &&
+	       f->now_ns - fr->tail_ns > engine_life_ns(n->agents.switch_info.life_time);
+}
+
 /* True: the frame waits for this output no more. */
 static bool give_to(struct fabric *f, struct engine_node *n, uint32_t port, struct fabric_frame *fr)
 {
 	struct engine_end *out = end_at(f, n, port);
 
-	if (!out || !out->link.is_up || !(out->link.lanes >> fr->out_lane & 1)) {
+	if (!out || !out->link.is_up || !(out->link.lanes >> fr->out_lane & 1) ||
+	    is_old(f, n, fr)) {
 		counts_of(n, port)->transmit_discards++;
 		return true;
 	}
@@ -149,6 +162,7 @@ static bool give_to(struct fabric *f, struct engine_node *n, uint32_t port, stru
 	if (!is_let_out(f, n, port, fr))
 		return true;
 	fabric_link_give(&out->link, fr->out_lane, fr);
+	out->given_ns[fr->out_lane] = f->now_ns;
 	engine_mark_end(f, n->ports[port].end);
 	return true;
 }

@@ -91,6 +91,7 @@ static void end_init(struct fabric *f, uint32_t end, uint32_t node, uint32_t por
 	e->flit_x16 = f->cfg.flit_ns_x16;
 	e->free.kind = ENGINE_FREE;
 	e->due.kind = ENGINE_LINK;
+	e->age.kind = ENGINE_AGE;
 	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
 		e->link.in[lane].kind = ENGINE_IN;
 		e->link.in[lane].owner = node;
@@ -283,11 +284,17 @@ static bool room_work(struct fabric *f)
 	return true;
 }
 
-/* Frames are finitely many, and each moves on but as often as its nodes tell it to. */
+/*
+ * What is left after so much work waits for the next run: where tables have loops, frames without
+ * delay may go on for long.
+ */
 static void settle(struct fabric *f)
 {
-	while (end_work(f) || room_work(f) || node_work(f))
-		continue;
+	enum { STEPS_MAX = 1 << 20 };
+	uint32_t steps = 0;
+
+	while (steps < STEPS_MAX && (end_work(f) || room_work(f) || node_work(f)))
+		steps++;
 	engine_owners_feed(f);
 }
 
@@ -303,6 +310,9 @@ static void timer_work(struct fabric *f, struct wheel_timer *t)
 	case ENGINE_LINK:
 		engine_line_expire(f,
 				   (uint32_t)(CONTAINER_OF(t, struct engine_end, due) - f->ends));
+		break;
+	case ENGINE_AGE:
+		engine_line_age(f, (uint32_t)(CONTAINER_OF(t, struct engine_end, age) - f->ends));
 		break;
 	case ENGINE_NODE:
 		engine_mark_node(f,
@@ -350,6 +360,9 @@ void fabric_touch(struct fabric *f, uint32_t node)
 {
 	CHECK(node < f->node_count);
 	engine_mark_node(f, node);
+	for (uint32_t port = 1; port <= f->nodes[node].agents.cfg.ports; port++)
+		if (f->nodes[node].ports[port].end != ENGINE_NONE)
+			engine_mark_end(f, f->nodes[node].ports[port].end);
 }
 
 uint32_t fabric_cable_count(const struct fabric *f)

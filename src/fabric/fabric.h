@@ -12,6 +12,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <weft/reason.h>
@@ -103,6 +104,20 @@ void fabric_touch(struct fabric *f, uint32_t node);
  * already. False: nothing has. Ask here, not fabric_node_changes().
  */
 bool fabric_changed(struct fabric *f, uint32_t *node, uint32_t *port, uint32_t *changes);
+
+/* A port that has a frame for which there is no room at the other end of its cable. */
+struct fabric_wait {
+	uint32_t node, port, to_node, to_port;
+	uint32_t lane;
+};
+
+/*
+ * Ports of which each waits, on a lane, for room that only frames for the next one take, and the
+ * last one for the first (FAB-S2): how many they are; 0: there is no deadlock, or memory is short.
+ * Writes at most `max` of them; or says it in words, names and a way out.
+ */
+uint32_t fabric_deadlock(const struct fabric *f, struct fabric_wait *waits, uint32_t max);
+uint32_t fabric_deadlock_text(const struct fabric *f, char *text, size_t length);
 
 /* One end of a link, with its counters; NULL: the port has no cable. */
 const struct fabric_link *fabric_link_at(const struct fabric *f, uint32_t node, uint32_t port);

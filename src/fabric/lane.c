@@ -206,6 +206,7 @@ enum fabric_added fabric_lane_share(struct fabric_lane *l, const struct fabric_f
 	}
 	if (!f)
 		return FABRIC_NO_ROOM;
+	f->hops = of->hops < UINT8_MAX ? (uint8_t)(of->hops + 1) : UINT8_MAX;
 	grow(f, flits, is_last ? of->bytes - f->bytes : flits * FLIT_DATA);
 	f->is_whole = is_last;
 	return FABRIC_ADDED;

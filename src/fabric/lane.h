@@ -40,13 +40,14 @@ struct fabric_frame {
 	uint16_t vcrc;	     /* as it leaves, once it was made */
 	uint8_t out_lane;    /* on which it leaves, then */
 	uint8_t port;	     /* where it came in, once it left its lane */
+	uint8_t hops;	     /* links that it has come by, at most 255 */
 	bool has_vcrc;
 	bool is_whole;
 	bool is_routed;
 	bool is_passed;	  /* no more outputs get it */
 	bool is_kept;	  /* by the node's agents: the owner does not get it */
 	bool is_broken;	  /* its VCRC was wrong: it goes no further */
-	uint64_t tail_ns; /* when its last flit is here, if it goes on before that */
+	uint64_t tail_ns; /* when its last flit came, or will */
 };
 
 struct fabric_pool {

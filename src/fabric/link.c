@@ -101,6 +101,13 @@ static uint32_t credit_of(const struct fabric_link *l, uint32_t lane)
 	return credit > 0 ? (uint32_t)credit : 0;
 }
 
+bool fabric_link_is_stalled(const struct fabric_link *l, uint8_t lane)
+{
+	const struct fabric_frame *f = l->sending[lane];
+
+	return f && credit_of(l, lane) < f->flits - l->sending_at[lane];
+}
+
 /*
  * Lanes with a frame for whose rest the other end has room (IBA 7.9.4): so a frame that has begun
  * can end, and one that waits may be withdrawn.
@@ -112,11 +119,21 @@ static uint32_t ready_lanes(struct fabric_link *l)
 	for (uint32_t left = l->sending_lanes; left; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left);
 
-		if (credit_of(l, lane) >= l->sending[lane]->flits - l->sending_at[lane])
+		if (!fabric_link_is_stalled(l, (uint8_t)lane))
 			ready |= UINT32_C(1) << lane;
 	}
 	l->is_stalled = ready != l->sending_lanes;
 	return ready;
+}
+
+bool fabric_link_withdraw(struct fabric_link *l, uint8_t lane)
+{
+	if (!l->sending[lane] || l->sending_at[lane] > 0)
+		return false;
+	drop(l, l->sending[lane]);
+	l->sending[lane] = NULL;
+	l->sending_lanes &= ~(UINT32_C(1) << lane);
+	return true;
 }
 
 static void watch(struct fabric_link *l, uint64_t now_ns)

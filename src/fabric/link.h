@@ -115,6 +115,12 @@ static inline bool fabric_link_is_free(const struct fabric_link *l, uint8_t lane
 /* Adds a reference to the frame. */
 void fabric_link_give(struct fabric_link *l, uint8_t lane, struct fabric_frame *f);
 
+/* Takes back a frame that was given, and of which nothing was sent; it is lost. False: no such. */
+bool fabric_link_withdraw(struct fabric_link *l, uint8_t lane);
+
+/* Whether the frame that was given on a lane waits for room at the other end. */
+bool fabric_link_is_stalled(const struct fabric_link *l, uint8_t lane);
+
 /* The next run. False: there is nothing to be sent now. */
 bool fabric_link_send(struct fabric_link *l, uint64_t now_ns, struct fabric_run *r);
 

@@ -6,7 +6,7 @@
 
 #include "fabric/node.h"
 
-enum { FAR = UINT16_MAX };
+enum { FAR = UINT16_MAX, LIFE_TIME = 18 /* 1 s */ };
 
 /* The other end of a switch's cable; node SETUP_NONE: there is none that is up. */
 struct beyond {
@@ -316,6 +316,7 @@ static bool tables_fill(struct setup *s, enum fabric_routing routing, uint32_t l
 			continue;
 		if (lids > n->cfg.linear_max)
 			return false;
+		n->switch_info.life_time = LIFE_TIME;
 		n->switch_info.linear_top = (uint16_t)(lids - 1);
 		switch_route(s, node, routing);
 	}
