@@ -14,9 +14,10 @@ static void print_end(const struct stat_line *l)
 	       stat_text(l, "pid"), stat_text(l, "version"),
 	       (double)stat_number(l, "uptime_ms") / 1000, stat_text(l, "address"));
 	printf("  frames        %s dropped for want of a buffer, %s that a host may not send; "
-	       "%s buffers free; %s connections refused\n",
-	       stat_text(l, "busy"), stat_text(l, "foreign"), stat_text(l, "buffers_free"),
-	       stat_text(l, "refused"));
+	       "%s buffers free\n",
+	       stat_text(l, "busy"), stat_text(l, "foreign"), stat_text(l, "buffers_free"));
+	printf("  refused       %s connections, %s requests; %s lines were too many to be told\n",
+	       stat_text(l, "refused"), stat_text(l, "refused_requests"), stat_text(l, "untold"));
 }
 
 static void print_port(const struct stat_line *l)

@@ -30,17 +30,39 @@ static const uint64_t longest_sleep_ns = UINT64_C(60000000000);
 static const uint64_t redial_ns = 50 * 1000000, redial_most_ns = UINT64_C(2000000000);
 static const uint64_t end_ns = UINT64_C(1000000000);
 
-void card_tell(struct card *c, const char *form, ...)
+void card_tell(struct card *c, enum card_line kind, const char *form, ...)
 {
 	char line[LINE];
 	va_list args;
 
 	if (!c->options.tell)
 		return;
+	if (!line_limit_may(&c->lines[kind], c->now_ns)) {
+		c->counts.untold++;
+		return;
+	}
 	va_start(args, form);
 	vsnprintf(line, sizeof(line), form, args);
 	va_end(args);
 	c->options.tell(c->options.context, line);
+}
+
+uint64_t card_lines_expire(struct card *c)
+{
+	static const char *const kinds[CARD_LINES] = { [CARD_LINE_REFUSED] = "refused connections",
+						       [CARD_LINE_LINK] = "connections",
+						       [CARD_LINE_REQUEST] = "requests" };
+	uint64_t due_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < CARD_LINES; i++) {
+		uint32_t untold = line_limit_expire(&c->lines[i], c->now_ns);
+
+		if (untold > 0)
+			card_tell(c, (enum card_line)i, "%u more lines about %s in that second",
+				  untold, kinds[i]);
+		due_ns = least(due_ns, line_limit_due(&c->lines[i]));
+	}
+	return due_ns;
 }
 
 struct card_end *card_end_next(struct card *c, struct card_end *end)
@@ -321,7 +343,7 @@ static bool turn(struct card *c)
 /* Deadlines that have passed; the next one. */
 static uint64_t expire(struct card *c)
 {
-	uint64_t due_ns = dial_again(c);
+	uint64_t due_ns = least(dial_again(c), card_lines_expire(c));
 	struct card_end *e = NULL;
 
 	while ((e = card_end_next(c, e)) != NULL) {

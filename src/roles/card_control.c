@@ -135,7 +135,7 @@ static enum weft_reason host_take(struct card_end *e, const struct push_cfg *cfg
 	if (cfg->kind != PUSH_LINK)
 		return WEFT_R_PUSH_UNEXPECTED;
 	(void)lan_set_link(e->card->port, cfg->link.is_up);
-	card_tell(e->card, "the LAN is %s", cfg->link.is_up ? "up" : "down");
+	card_tell(e->card, CARD_LINE_REQUEST, "the LAN is %s", cfg->link.is_up ? "up" : "down");
 	return WEFT_OK;
 }
 
@@ -147,9 +147,12 @@ void card_asked(struct card_end *e, const struct push_cfg *cfg)
 	char text[WEFT_ADDRESS_TEXT];
 
 	answer.reason = e->card->is_unit ? unit_take(e, &answer) : host_take(e, &answer);
-	if (answer.reason != WEFT_OK)
-		card_tell(e->card, "%s asked for %s: refused: %s", card_end_name(e, text),
-			  push_kind_name(cfg->kind), weft_reason_text(answer.reason));
+	if (answer.reason != WEFT_OK) {
+		e->card->counts.refused_requests++;
+		card_tell(e->card, CARD_LINE_REQUEST, "%s asked for %s: refused: %s",
+			  card_end_name(e, text), push_kind_name(cfg->kind),
+			  weft_reason_text(answer.reason));
+	}
 	push_answer(e->link, &answer);
 }
 
@@ -160,7 +163,7 @@ void card_opened(struct card_end *e)
 	char text[WEFT_ADDRESS_TEXT];
 
 	e->is_told = true;
-	card_tell(c,
+	card_tell(c, CARD_LINE_LINK,
 		  "%s is connected, by %s%s: MAC address %02x:%02x:%02x:%02x:%02x:%02x, MTU %u%s",
 		  card_end_name(e, text), e->rdma.wire == RDMA_ROCE ? "RoCE" : "iWARP",
 		  card_is_send_mode(c) ? " in Send mode" : "", a->mac[0], a->mac[1], a->mac[2],
@@ -273,7 +276,7 @@ void card_answered(struct card_end *e, const struct push_cfg *cfg)
 	char text[WEFT_ADDRESS_TEXT];
 
 	if (cfg->reason != WEFT_OK)
-		card_tell(e->card, "%s does not agree to %s: %s", card_end_name(e, text),
-			  push_kind_name(cfg->kind),
+		card_tell(e->card, CARD_LINE_REQUEST, "%s does not agree to %s: %s",
+			  card_end_name(e, text), push_kind_name(cfg->kind),
 			  weft_reason_text((enum weft_reason)cfg->reason));
 }

@@ -149,7 +149,8 @@ bool card_data_accept(struct card *c, struct rdma_request *request)
 	e = end_of(c, request);
 	if (!e) {
 		c->counts.refused++;
-		card_tell(c, "refused a data connection: %s", weft_reason_text(WEFT_R_RIO_FORGED));
+		card_tell(c, CARD_LINE_REFUSED, "refused a data connection: %s",
+			  weft_reason_text(WEFT_R_RIO_FORGED));
 		rdma_request_reject(request);
 		return true;
 	}

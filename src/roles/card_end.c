@@ -247,7 +247,7 @@ void card_end_dial(struct card *c)
 			take_down(e);
 	}
 	if (r != WEFT_OK && r != c->dial_reason)
-		card_tell(c, "cannot dial the unit: %s", weft_reason_text(r));
+		card_tell(c, CARD_LINE_LINK, "cannot dial the unit: %s", weft_reason_text(r));
 	if (r != WEFT_OK)
 		c->dial_reason = r;
 }
@@ -287,8 +287,10 @@ void card_end_accept(struct card *c, struct rdma_request *request)
 		rdma_request_reject(request);
 	else if ((r = rdma_request_accept(request, &e->rdma, e->qp, &terms)) != WEFT_OK)
 		take_down(e);
-	if (r != WEFT_OK)
-		card_tell(c, "cannot accept a connection: %s", weft_reason_text(r));
+	if (r == WEFT_OK)
+		return;
+	c->counts.refused++;
+	card_tell(c, CARD_LINE_REFUSED, "cannot accept a connection: %s", weft_reason_text(r));
 }
 
 void card_end_hang_up(struct card_end *e, enum weft_reason reason)
@@ -735,13 +737,13 @@ static void say_end(struct card_end *e)
 	char text[WEFT_ADDRESS_TEXT];
 
 	if (e->link)
-		card_tell(c, "%s is no longer connected: %s", card_end_name(e, text),
-			  weft_reason_text(e->reason));
+		card_tell(c, CARD_LINE_LINK, "%s is no longer connected: %s",
+			  card_end_name(e, text), weft_reason_text(e->reason));
 	else if (c->is_unit)
-		card_tell(c, "refused a connection from %s: %s", card_end_name(e, text),
-			  weft_reason_text(e->reason));
+		card_tell(c, CARD_LINE_REFUSED, "refused a connection from %s: %s",
+			  card_end_name(e, text), weft_reason_text(e->reason));
 	else if (e->reason != c->dial_reason)
-		card_tell(c, "the unit at %s: %s", card_end_name(e, text),
+		card_tell(c, CARD_LINE_LINK, "the unit at %s: %s", card_end_name(e, text),
 			  weft_reason_text(e->reason));
 	c->counts.refused += !e->link;
 	if (!c->is_unit)

@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "base/line_limit.h"
 #include "driver/lan/lan.h"
 #include "push/lan.h"
 #include "push/push.h"
@@ -72,6 +73,14 @@ enum card_word {
 	CARD_SAY_MTU = 1 << 1,
 	CARD_SAY_FILTER = 1 << 2,
 	CARD_SAY_LINK = 1 << 3,
+};
+
+/* Lines for people, by what a peer does to cause them. */
+enum card_line {
+	CARD_LINE_REFUSED, /* it connects, and is not let in */
+	CARD_LINE_LINK,	   /* its link begins, ends, or cannot be had */
+	CARD_LINE_REQUEST, /* it asks, or answers */
+	CARD_LINES
 };
 
 /* Channel 1 of Send mode. */
@@ -145,16 +154,24 @@ struct card {
 	uint32_t held[CARD_BATCH], held_count;
 	struct push_lan *lan; /* unit: who gets which frame */
 	struct reporter *reporter;
+	struct line_limit lines[CARD_LINES];
 	struct {
 		uint64_t dropped_busy;	  /* frames of the port that found no buffer */
 		uint64_t dropped_foreign; /* of a host, that were not its own */
 		uint64_t refused;	  /* connections */
+		uint64_t refused_requests;
+		uint64_t untold; /* lines for people, that were too many */
 	} counts;
 };
 
 /* ---- card.c --------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) void card_tell(struct card *c, const char *form, ...);
+/* A line for people; a flood of one kind is cut short, and its length told. */
+__attribute__((format(printf, 3, 4))) void card_tell(struct card *c, enum card_line line,
+						     const char *form, ...);
+
+/* Tells how many lines were left out, when their second is over; when the next one is. */
+uint64_t card_lines_expire(struct card *c);
 
 /* Whether a frame at the port ends the sleep. */
 void card_port_watch(struct card *c, bool is_watched);

@@ -42,6 +42,8 @@ static void put_end(FILE *to, const struct card *c)
 	fprintf(to, "weft 1 version=%s pid=%ld", weft_version(), (long)getpid());
 	put(to, "uptime_ms", (c->now_ns - c->begin_ns) / NS_PER_MS);
 	put(to, "refused", c->counts.refused);
+	put(to, "refused_requests", c->counts.refused_requests);
+	put(to, "untold", c->counts.untold);
 	put(to, "busy", c->counts.dropped_busy);
 	put(to, "foreign", c->counts.dropped_foreign);
 	put(to, "buffers_free", c->free_frame_count);

@@ -6,8 +6,6 @@
 #include "driver/sys/address.h"
 #include "roles/iscsi_server_inside.h"
 
-enum { REFUSALS_MAX = 20, NS_PER_S = 1000000000 };
-
 /* The core has copied addresses that were written by weft_address_text(). */
 static struct weft_address address_of(const char *text)
 {
@@ -73,12 +71,8 @@ static bool tell(void *owner, const struct iscsi_peer *peer, uint16_t target, st
 
 static void tell_refusal(struct iscsi_server *s, const struct iscsi_note *n, const char *to)
 {
-	if (s->refusals++ >= REFUSALS_MAX) {
-		s->refusals_untold++;
+	if (!line_limit_may(&s->refusals, s->now_ns))
 		return;
-	}
-	if (s->refusals == 1)
-		s->refusals_ns = s->now_ns + NS_PER_S;
 	iscsi_server_tell(s, "refused %.*s at %s, which asked for %s: %s (login status %04x)",
 			  n->peer.initiator.length ? (int)n->peer.initiator.length : 12,
 			  n->peer.initiator.length ? n->peer.initiator.at : "an initiator",
@@ -121,12 +115,10 @@ static void note(void *owner, const struct iscsi_note *n)
 
 void iscsi_access_expire(struct iscsi_server *s)
 {
-	if (s->refusals == 0 || s->now_ns < s->refusals_ns)
-		return;
-	if (s->refusals_untold > 0)
-		iscsi_server_tell(s, "refused %u more in that second", s->refusals_untold);
-	s->refusals = 0;
-	s->refusals_untold = 0;
+	uint32_t untold = line_limit_expire(&s->refusals, s->now_ns);
+
+	if (untold > 0)
+		iscsi_server_tell(s, "refused %u more in that second", untold);
 }
 
 const struct iscsi_node_calls iscsi_access_calls = { .admit = admit, .tell = tell, .note = note };

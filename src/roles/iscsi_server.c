@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/least.h"
 #include "driver/sys/clock.h"
 #include "driver/sys/socket.h"
 #include "roles/iscsi_server_inside.h"
@@ -429,8 +430,7 @@ static uint64_t due(struct iscsi_server *s)
 	at = at < next ? at : next;
 	next = s->reporter ? reporter_expire(s->reporter, s->now_ns) : UINT64_MAX;
 	at = at < next ? at : next;
-	if (s->refusals > 0 && s->refusals_ns < at)
-		at = s->refusals_ns;
+	at = least(at, line_limit_due(&s->refusals));
 	for (uint32_t i = 0; i < s->host->config->portal_count; i++) {
 		if (s->portals[i].has_more && s->accept_ns < at)
 			at = s->accept_ns;

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "base/line_limit.h"
 #include "base/list.h"
 #include "iscsi/target/target.h"
 #include "roles/device.h"
@@ -73,8 +74,7 @@ struct iscsi_server {
 	bool is_ending;
 	bool has_received; /* since the core last looked at its devices: they may have more to do */
 	/* Refusals that were told in this second, and those that were not. */
-	uint64_t refusals_ns;
-	uint32_t refusals, refusals_untold;
+	struct line_limit refusals;
 };
 
 /* ---- iscsi_server.c ------------------------------------------------------------------------- */

@@ -207,6 +207,52 @@ TEST(test_push_05_no_host_takes_an_address_that_is_kept_for_another)
 	unit_end(u);
 }
 
+struct lines {
+	uint32_t count;
+	char last[512];
+};
+
+static void line_take(void *context, const char *line)
+{
+	struct lines *l = context;
+
+	l->count++;
+	snprintf(l->last, sizeof(l->last), "%s", line);
+}
+
+/* A host that asks for an address of another one again and again. */
+TEST(test_push_09_refused_addresses_do_not_flood_the_log)
+{
+	enum { ASKED = 100, SECOND_NS = 1000000000 };
+	struct push_cfg mac = { .kind = PUSH_SET_MAC };
+	struct unit *u = unit_make();
+	struct lines lines = { 0 };
+	size_t length;
+	char *shown;
+
+	host_up(u, A, mac_a, 0);
+	u->card.options = (struct card_options){ line_take, &lines };
+	u->card.now_ns = SECOND_NS;
+	memcpy(mac.mac, mac_b, sizeof(mac_b));
+	for (uint32_t i = 0; i < ASKED; i++)
+		ask(u, A, &mac);
+	EXPECT_EQ(lines.count, LINES_A_SECOND);
+	EXPECT(strstr(lines.last, "a asked for set MAC: refused: ") != NULL);
+	EXPECT_EQ(card_lines_expire(&u->card), 2 * (uint64_t)SECOND_NS);
+	u->card.now_ns = 2 * (uint64_t)SECOND_NS;
+	EXPECT_EQ(card_lines_expire(&u->card), UINT64_MAX);
+	EXPECT_EQ(lines.count, LINES_A_SECOND + 1);
+	EXPECT_STR(lines.last, "80 more lines about requests in that second");
+	/* Lines of another kind are not kept from the log by these. */
+	card_tell(&u->card, CARD_LINE_LINK, "here");
+	EXPECT_STR(lines.last, "here");
+	shown = card_report(&u->card, &length);
+	REQUIRE(shown != NULL);
+	EXPECT(strstr(shown, " refused_requests=100 untold=80 ") != NULL);
+	free(shown);
+	unit_end(u);
+}
+
 /* The host writes a packet, and flushes the pool before the LAN has taken it. */
 TEST(test_push_17_a_pool_is_flushed_while_its_packets_wait)
 {
