@@ -45,9 +45,10 @@ enum fabric_msg_kind {
 	FABRIC_MSG_KINDS
 };
 
+/* By name; PORT: or "#NUMBER", or "0xGUID" of one of its ports. */
 struct fabric_msg_where {
 	char node[FABRIC_MSG_NAME];
-	uint32_t port;
+	uint32_t port; /* 0: the first that has a cable; PORT: that of the GUID */
 };
 
 struct fabric_msg_agent {

@@ -44,12 +44,13 @@ class Bed:
         out, _ = process.communicate(timeout=PATIENCE_S)
         return process.returncode, out
 
-    def pair(self, *words):
+    def pair(self, *words, to="127.0.0.1", by=None):
         """A server at the right, a client at the left, which is started until there is a server."""
+        where = [by, to] if by else [to]
         server = self.start("right", *words)
         for _ in range(100):
-            status, out = self.run("left", *words, "127.0.0.1")
-            if status == 0 or not re.search("onnect|onnection refused", out) or server.poll() is not None:
+            status, out = self.run("left", *words, *where)
+            if status == 0 or not re.search("onnect|REJECTED", out) or server.poll() is not None:
                 break
         if status != 0:
             server.kill()
@@ -105,6 +106,97 @@ def test_fab_23_pingpong_by_gid(_folder):
         for number, kind in enumerate(("rc", "ud")):
             out, _ = bed.pair("ibv_%s_pingpong" % kind, "-p", str(18610 + number), "-n", "100", "-g", "0")
             expect(out, "remote address: LID 0x0020" in out and "GID fe80::201" in out)
+
+
+def rows(out):
+    return re.findall(r"^ *(\d+) +(\d+) +\d+\.\d+ ", out, re.M)
+
+
+PERFTEST = (("ib_write_bw", "-s 65536"), ("ib_read_bw", "-s 65536"), ("ib_send_bw", "-c RC -s 4096"),
+            ("ib_send_bw", "-c UC -s 1024"), ("ib_send_bw", "-c UD -s 1024"), ("ib_atomic_bw", ""),
+            ("ib_send_lat", "-s 8"))
+
+
+def perftest(bed, options, to):
+    for number, (tool, own) in enumerate(PERFTEST):
+        if "-R" in options and "UC" in own:
+            continue  # perftest has none by librdmacm
+        words = [tool, "-p", str(18620 + number), "-n", "100", *own.split(), *options]
+        out, _ = bed.pair(*words, to=to)
+        expect(tool + ": " + out, len(rows(out)) == 1)
+
+
+def test_fab_23_perftest_by_lid(_folder):
+    need("ib_write_bw")
+    with Bed() as bed:
+        perftest(bed, [], "127.0.0.1")
+
+
+def test_fab_23_perftest_by_gid(_folder):
+    need("ib_write_bw")
+    with Bed() as bed:
+        perftest(bed, ["-x", "0"], "127.0.0.1")
+
+
+def test_fab_20_perftest_by_the_connection_manager(_folder):
+    """127.1.0.1 is port 1 of node 1."""
+    need("ib_write_bw")
+    with Bed() as bed:
+        perftest(bed, ["-R"], "127.1.0.1")
+
+
+def test_fab_20_connection_manager_finds_nodes_by_name_address_and_gid(_folder):
+    need("ucmatose", "udaddy")
+    with Bed() as bed:
+        for program in "ucmatose", "udaddy":
+            for form, to in ("name", "right"), ("ip", "127.1.0.1"), ("ip6", "fe80::201"), ("gid", "fe80::201"):
+                if program == "udaddy" and form != "ip":
+                    continue
+                words = [program] + (["-f", form] if program == "ucmatose" else []) + (["-P", "ib"] if form == "gid" else [])
+                out, said = bed.pair(*words, to=to, by="-s")
+                expect(form + ": " + out, "return status 0" in out and "return status 0" in said)
+
+
+def test_fab_20_path_to_nowhere_is_refused(_folder):
+    need("ucmatose")
+    with Bed() as bed:
+        for words, event in ((["-s", "127.1.0.9"], "ADDR_ERROR, error: -113"), (["-s", "127.2.0.1"], "ADDR_ERROR, error: -113"),
+                             (["-s", "10.0.0.1"], "ADDR_ERROR, error: -113"),
+                             (["-f", "gid", "-P", "ib", "-s", "fe80::301"], "ROUTE_ERROR, error: -113"),
+                             (["-f", "gid", "-P", "ib", "-s", "fec0::201"], "ROUTE_ERROR, error: -113")):
+            _, out = bed.run("left", "ucmatose", *words)
+            expect(" ".join(words) + ": " + out, "RDMA_CM_EVENT_" + event in out)
+        bed.tell("down", "right")
+        _, out = bed.run("left", "ucmatose", "-s", "right")
+        expect(out, "RDMA_CM_EVENT_ROUTE_ERROR, error: -113" in out)
+
+
+def test_fab_20_ports_are_those_of_a_node(_folder):
+    """Each node has its own service of one number, and no second."""
+    need("ucmatose")
+    with Bed() as bed:
+        servers = [bed.start(node, "stdbuf", "-oL", "ucmatose") for node in ("left", "right")]
+        try:
+            for server in servers:
+                expect("begins", "starting server" in server.stdout.readline())
+            out = ""
+            for _ in range(100):
+                _, out = bed.run("right", "ucmatose")
+                if "in use" in out:
+                    break
+            expect(out, "in use" in out)
+            for _ in range(100):
+                _, out = bed.run("left", "ucmatose", "-s", "right")
+                if "return status 0" in out:
+                    break
+            expect(out, "return status 0" in out)
+            said, _ = servers[1].communicate(timeout=PATIENCE_S)
+            expect(said, "return status 0" in said)
+            expect("left's still serves", servers[0].poll() is None)
+        finally:
+            for server in servers:
+                server.kill()
+                server.wait(PATIENCE_S)
 
 
 def test_fab_22c_asyncwatch_tells_what_happens_to_the_port(_folder):

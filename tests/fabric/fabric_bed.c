@@ -130,12 +130,21 @@ static void port_tell(const struct attach_state *s, uint32_t node, struct fabric
 	memcpy(p->pkeys.pkeys, s->p_keys, sizeof(s->p_keys));
 }
 
+static bool is_meant(const struct attach_state *s, uint32_t node, const char *name)
+{
+	if (name[0] == '#')
+		return strtoul(name + 1, NULL, 10) == node;
+	if (strncmp(name, "0x", 2) == 0)
+		return strtoull(name, NULL, 16) == s->port_guid;
+	return strcmp(name, node_names[node]) == 0;
+}
+
 static struct fabric_msg answer_to(const struct fabric_msg *ask)
 {
 	struct fabric_msg answer = { .kind = FABRIC_MSG_ANSWER, .reason = WEFT_R_FABRIC_NODE };
 
 	for (uint32_t i = 0; ask->kind == FABRIC_MSG_PORT && i < NODES; i++) {
-		if (strcmp(ask->where.node, node_names[i]) == 0 && ask->where.port == PORT)
+		if (is_meant(&bed.states[i], i, ask->where.node) && ask->where.port <= PORT)
 			port_tell(&bed.states[i], i, &answer);
 	}
 	return answer;

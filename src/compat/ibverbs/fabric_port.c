@@ -8,6 +8,7 @@
 
 #include "compat/ibverbs/attributes.h"
 #include "compat/ibverbs/device.h"
+#include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/say.h"
 #include "driver/sys/fabric_client.h"
 
@@ -26,6 +27,16 @@ static int look(uint32_t port, struct fabric_msg_port *p)
 	if (r == WEFT_OK)
 		return 0;
 	return r == WEFT_R_FABRIC_NODE ? EINVAL : ENODEV;
+}
+
+const char *weftv_node(void)
+{
+	return fabric_client_node();
+}
+
+enum weft_reason weftv_fabric_port(const char *node, uint32_t port, struct fabric_msg_port *p)
+{
+	return fabric_client_look(node, port, p);
 }
 
 /* ---- The node ------------------------------------------------------------------------------- */

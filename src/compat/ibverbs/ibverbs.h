@@ -49,6 +49,16 @@ struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number);
 /* 0, or the errno for a reason. */
 int weftv_errno(enum weft_reason reason);
 
+/* The node of a fabric that this program runs on; NULL: none. */
+const char *weftv_node(void);
+
+/*
+ * What is known of a port of a node, by its name, "#NUMBER", or "0xGUID" of the port; port 0: the
+ * first that has a cable, or that of the GUID.
+ */
+struct fabric_msg_port;
+enum weft_reason weftv_fabric_port(const char *node, uint32_t port, struct fabric_msg_port *p);
+
 /*
  * A descriptor for what a path below /dev/infiniband names, of the node of a fabric that this
  * program runs on; or -errno: -ENOENT: nothing of ours.

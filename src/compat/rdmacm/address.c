@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
+#include <endian.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -15,6 +16,16 @@ static const struct sockaddr_in6 *v6(const struct sockaddr *a)
 	return (const struct sockaddr_in6 *)(const void *)a;
 }
 
+static const struct sockaddr_ib *ib(const struct sockaddr *a)
+{
+	return (const struct sockaddr_ib *)(const void *)a;
+}
+
+static struct sockaddr_ib *ib_of(struct sockaddr *a)
+{
+	return (struct sockaddr_ib *)(void *)a;
+}
+
 socklen_t address_size(const struct sockaddr *a)
 {
 	switch (a->sa_family) {
@@ -22,6 +33,8 @@ socklen_t address_size(const struct sockaddr *a)
 		return sizeof(struct sockaddr_in);
 	case AF_INET6:
 		return sizeof(struct sockaddr_in6);
+	case AF_IB:
+		return fabric_is_ours() ? sizeof(struct sockaddr_ib) : 0;
 	default:
 		return 0;
 	}
@@ -31,6 +44,8 @@ bool address_is_any(const struct sockaddr *a)
 {
 	if (a->sa_family == AF_INET)
 		return v4(a)->sin_addr.s_addr == htonl(INADDR_ANY);
+	if (a->sa_family == AF_IB)
+		return ib_addr_any(&ib(a)->sib_addr);
 	return IN6_IS_ADDR_UNSPECIFIED(&v6(a)->sin6_addr);
 }
 
@@ -38,6 +53,8 @@ bool address_is_loopback(const struct sockaddr *a)
 {
 	if (a->sa_family == AF_INET)
 		return ntohl(v4(a)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	if (a->sa_family == AF_IB)
+		return ib_addr_loopback(&ib(a)->sib_addr);
 	return IN6_IS_ADDR_LOOPBACK(&v6(a)->sin6_addr);
 }
 
@@ -47,6 +64,8 @@ bool address_is_same(const struct sockaddr *a, const struct sockaddr *b)
 		return false;
 	if (a->sa_family == AF_INET)
 		return v4(a)->sin_addr.s_addr == v4(b)->sin_addr.s_addr;
+	if (a->sa_family == AF_IB)
+		return ib_addr_cmp(&ib(a)->sib_addr, &ib(b)->sib_addr) == 0;
 	return IN6_ARE_ADDR_EQUAL(&v6(a)->sin6_addr, &v6(b)->sin6_addr) &&
 	       v6(a)->sin6_scope_id == v6(b)->sin6_scope_id;
 }
@@ -58,6 +77,8 @@ in_port_t address_port(const struct sockaddr *a)
 		return v4(a)->sin_port;
 	case AF_INET6:
 		return v6(a)->sin6_port;
+	case AF_IB:
+		return htobe16((uint16_t)be64toh(ib(a)->sib_sid));
 	default:
 		return 0;
 	}
@@ -67,6 +88,9 @@ void address_set_port(struct sockaddr *a, in_port_t port)
 {
 	if (a->sa_family == AF_INET)
 		((struct sockaddr_in *)(void *)a)->sin_port = port;
+	else if (a->sa_family == AF_IB)
+		ib_of(a)->sib_sid = htobe64((be64toh(ib_of(a)->sib_sid) & ~UINT64_C(0xffff)) |
+					    be16toh(port));
 	else
 		((struct sockaddr_in6 *)(void *)a)->sin6_port = port;
 }

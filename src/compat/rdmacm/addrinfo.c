@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_getaddrinfo(): names are the system's own to resolve. */
+/* rdma_getaddrinfo(): names are those of nodes, and the system's own to resolve. */
+#include <endian.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -131,23 +132,65 @@ static int family_of(const struct rdma_addrinfo *hints)
 	return other && hints->ai_src_len > 0 ? other->sa_family : AF_UNSPEC;
 }
 
+/* An address of IPv6 is a GID: the same as one of AF_IB. False: no memory. */
+static bool to_ib(struct sockaddr **address, socklen_t *length, int space)
+{
+	const struct sockaddr_in6 *from = (const struct sockaddr_in6 *)(void *)*address;
+	struct sockaddr_ib *ib;
+
+	if (!from || from->sin6_family != AF_INET6)
+		return true;
+	ib = calloc(1, sizeof(*ib));
+	if (!ib)
+		return false;
+	ib->sib_family = AF_IB;
+	ib->sib_pkey = UINT16_MAX;
+	memcpy(ib->sib_addr.sib_raw, from->sin6_addr.s6_addr, sizeof(ib->sib_addr.sib_raw));
+	ib->sib_sid = htobe64((uint64_t)space << 16 | ntohs(from->sin6_port));
+	ib->sib_sid_mask = UINT64_MAX;
+	free(*address);
+	*address = (struct sockaddr *)ib;
+	*length = sizeof(*ib);
+	return true;
+}
+
+static int list_to_ib(struct rdma_addrinfo *list)
+{
+	for (struct rdma_addrinfo *i = list; i; i = i->ai_next) {
+		if (!to_ib(&i->ai_src_addr, &i->ai_src_len, i->ai_port_space) ||
+		    !to_ib(&i->ai_dst_addr, &i->ai_dst_len, i->ai_port_space))
+			return EAI_MEMORY;
+		i->ai_family = AF_IB;
+	}
+	return 0;
+}
+
 static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		   struct rdma_addrinfo **res)
 {
 	struct addrinfo wanted = { 0 }, *found;
+	char text[INET6_ADDRSTRLEN];
+	bool is_ib = family_of(hints) == AF_IB;
 	int r;
 
 	wanted.ai_socktype = is_datagram(hints) ? SOCK_DGRAM : SOCK_STREAM;
-	wanted.ai_family = family_of(hints);
+	wanted.ai_family = is_ib ? AF_INET6 : family_of(hints);
 	if (hints->ai_flags & RAI_PASSIVE)
 		wanted.ai_flags |= AI_PASSIVE;
 	if (hints->ai_flags & RAI_NUMERICHOST)
 		wanted.ai_flags |= AI_NUMERICHOST;
+	if (fabric_name_to(node, wanted.ai_family, text))
+		node = text;
 	r = getaddrinfo(node, service, &wanted, &found);
 	if (r != 0)
 		return r;
 	r = list_make(found, hints, res);
 	freeaddrinfo(found);
+	if (r == 0 && is_ib) {
+		r = list_to_ib(*res);
+		if (r != 0)
+			rdma_freeaddrinfo(*res);
+	}
 	return r;
 }
 
@@ -163,7 +206,8 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 	if (hints->ai_flags & ~KNOWN_FLAGS)
 		return EAI_BADFLAGS;
 	if ((hints->ai_flags & RAI_FAMILY) && hints->ai_family != AF_INET &&
-	    hints->ai_family != AF_INET6 && hints->ai_family != AF_UNSPEC)
+	    hints->ai_family != AF_INET6 && hints->ai_family != AF_UNSPEC &&
+	    !(hints->ai_family == AF_IB && fabric_is_ours()))
 		return EAI_FAMILY;
 	return node || service ? look_up(node, service, hints, res) : list_make(NULL, hints, res);
 }

@@ -79,10 +79,11 @@ static int datagram_qp_attr(struct id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	enum ibv_qp_state state = attr->qp_state;
 
-	(void)id;
 	if (state != IBV_QPS_INIT && state != IBV_QPS_RTR && state != IBV_QPS_RTS)
 		return -EINVAL;
-	*attr = (struct ibv_qp_attr){ .qp_state = state, .port_num = PORT, .qkey = RDMA_UDP_QKEY };
+	*attr = (struct ibv_qp_attr){ .qp_state = state,
+				      .port_num = id->rdma.port_num,
+				      .qkey = RDMA_UDP_QKEY };
 	*mask = IBV_QP_STATE;
 	if (state == IBV_QPS_INIT)
 		*mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;

@@ -104,8 +104,13 @@ static struct ibv_context *context_first(bool is_roce)
  */
 static struct ibv_context *context_at(const struct sockaddr *address, bool is_roce)
 {
-	struct ibv_context *context = weftv_context_at(address, is_roce);
+	struct ibv_context *context;
 
+	if (fabric_is_ours()) {
+		errno = ENODEV;
+		return is_roce && fabric_is_own(address) ? context_first(true) : NULL;
+	}
+	context = weftv_context_at(address, is_roce);
 	if (!context && !is_roce && address_is_loopback(address))
 		context = context_first(false);
 	return context;
@@ -139,7 +144,8 @@ static int bind_to(struct id *id, struct ibv_context *context)
 					     : &roce_transport;
 	id->rdma.verbs = context;
 	id->rdma.pd = home->pd;
-	id->rdma.port_num = PORT;
+	if (id->rdma.port_num == 0)
+		id->rdma.port_num = PORT;
 	return 0;
 }
 

@@ -40,6 +40,21 @@ struct asked {
 	uint32_t private_bytes;
 };
 
+/* In a fabric they are GIDs: the program gets addresses of the family that it listens at. */
+static void addresses_take(struct id *id, const struct id *listener, const struct asked *asked)
+{
+	struct rdma_addr *addr = &id->rdma.route.addr;
+	sa_family_t family = listener->rdma.route.addr.src_addr.sa_family;
+
+	if (!fabric_is_ours()) {
+		address_from_weft(&asked->local, &addr->src_storage);
+		address_from_weft(&asked->remote, &addr->dst_storage);
+		return;
+	}
+	fabric_address_from(&asked->local, family, &addr->src_storage);
+	fabric_address_from(&asked->remote, family, &addr->dst_storage);
+}
+
 /* An id for a request, in the listener's channel or in one of its own. */
 static struct id *id_for_request(struct id *listener, const struct asked *asked, bool is_roce)
 {
@@ -47,8 +62,7 @@ static struct id *id_for_request(struct id *listener, const struct asked *asked,
 
 	if (!id)
 		return NULL;
-	address_from_weft(&asked->local, &id->rdma.route.addr.src_storage);
-	address_from_weft(&asked->remote, &id->rdma.route.addr.dst_storage);
+	addresses_take(id, listener, asked);
 	if (device_bind_to(id, &id->rdma.route.addr.src_addr, is_roce) != 0 ||
 	    (listener->is_synchronous ? id_migrate(id, NULL) != 0 : !join_channel(id, listener))) {
 		(void)id_destroy(id);

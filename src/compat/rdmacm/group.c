@@ -142,6 +142,8 @@ static int join(struct id *id, const struct sockaddr *address, bool is_member, v
 		return -EOPNOTSUPP;
 	if (!id->home)
 		return -EINVAL;
+	if (fabric_is_ours())
+		return -EOPNOTSUPP; /* it would be the subnet's administration to be asked */
 	if (!is_multicast(address) || find(id, address))
 		return is_multicast(address) ? -EADDRINUSE : -EINVAL;
 	g = calloc(1, sizeof(*g));

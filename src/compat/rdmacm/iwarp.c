@@ -247,7 +247,7 @@ static int iwarp_qp_attr(struct id *id, struct ibv_qp_attr *attr, int *mask)
 	(void)id;
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
-		qp_attr_init(attr, mask);
+		qp_attr_init(id, attr, mask);
 		return 0;
 	case IBV_QPS_RTR:
 	case IBV_QPS_RTS: /* the rest is agreed on the wire */

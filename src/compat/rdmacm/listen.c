@@ -129,7 +129,10 @@ static enum weft_reason open_both(struct id *id, int backlog, struct kinds kinds
 	struct weft_address at;
 	enum weft_reason reason = WEFT_OK;
 
-	address_to_weft(src, &at);
+	if (!fabric_is_ours())
+		address_to_weft(src, &at);
+	else if (fabric_address_to(src, &at) != 0)
+		return WEFT_R_ADDRESS;
 	if (at.family == 6 && address_is_any(src) && !id->is_family_only)
 		at.family = 0; /* IPv4 as well */
 	service.at = at;

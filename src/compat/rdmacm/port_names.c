@@ -10,6 +10,7 @@
  * both have: its name may be taken still, but counts no more.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -99,8 +100,13 @@ int port_name_take(const struct port_wish *wish, int *name)
 
 	if (s < 0)
 		return cm_errno();
-	(void)snprintf(names.usual, sizeof(names.usual), "weft.cm.port.%03x.%04x",
-		       (unsigned int)wish->space, (unsigned int)ntohs(wish->number));
+	if (fabric_is_ours())
+		(void)snprintf(names.usual, sizeof(names.usual), "weft.cm.%016" PRIx64 ".%03x.%04x",
+			       fabric_realm(), (unsigned int)wish->space,
+			       (unsigned int)ntohs(wish->number));
+	else
+		(void)snprintf(names.usual, sizeof(names.usual), "weft.cm.port.%03x.%04x",
+			       (unsigned int)wish->space, (unsigned int)ntohs(wish->number));
 	names.excluded_inodes[0] = unix_inode_of(s);
 	names.excluded_inodes[1] = unix_inode_of(wish->inherited);
 	taken = take_first(&names, s);

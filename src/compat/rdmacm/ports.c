@@ -218,6 +218,8 @@ static int look_local(const struct sockaddr *a)
 
 	if (address_is_any(a))
 		return 0;
+	if (fabric_is_ours())
+		return fabric_is_own(a) ? 0 : -EADDRNOTAVAIL;
 	memset(&at, 0, sizeof(at));
 	memcpy(&at, a, address_size(a));
 	address_set_port((struct sockaddr *)&at, 0);

@@ -76,11 +76,11 @@ static int cqs_get(struct id *id, struct ibv_qp_init_attr_ex *attr)
 
 /* ---- Queue pairs ---------------------------------------------------------------------------- */
 
-void qp_attr_init(struct ibv_qp_attr *attr, int *mask)
+void qp_attr_init(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	*attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_INIT,
-		.port_num = PORT,
+		.port_num = id->rdma.port_num,
 		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	};

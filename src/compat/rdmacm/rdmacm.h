@@ -7,6 +7,7 @@
  *	connect.c  listen.c  resolve.c  queues.c   the calls, for all devices
  *	iwarp.c  roce.c  datagram.c                their work on one kind of device (transport)
  *	wire.c  roce_news.c                        events from weft
+ *	fabric.c                                   addresses and paths in a fabric
  *	roce_qp.c  group.c                         attributes of RoCE queue pairs; multicast
  *	channel.c  event.c                         events to the program
  *
@@ -20,7 +21,9 @@
 #pragma once
 
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
@@ -183,6 +186,7 @@ struct id {
 	bool is_family_only, may_reuse, has_ack_timeout;
 	uint8_t ack_timeout, tos;
 	uint8_t peer_ird, peer_ord; /* of the request */
+	struct weft_path path;	    /* in a fabric: to the destination */
 	bool owns_send_cq, owns_recv_cq;
 	/* rdma_create_ep(): attributes for the queue pairs of incoming requests. */
 	bool has_qp_attr;
@@ -327,6 +331,36 @@ struct kinds {
 struct kinds device_kinds(const struct id *id, const struct sockaddr *address);
 int id_bind(struct id *id, const struct sockaddr *address);
 
+/* ---- fabric.c ------------------------------------------------------------------------------- */
+
+struct fabric_msg_port;
+
+/* Whether this program runs on a node of a fabric; then all its ids are of its adapter. */
+bool fabric_is_ours(void);
+uint64_t fabric_realm(void);
+
+/* The port that has an address; any address: one of ours. 0 or -EHOSTUNREACH: there is none. */
+int fabric_port_at(const struct sockaddr *address, struct fabric_msg_port *port);
+bool fabric_is_own(const struct sockaddr *address);
+void fabric_address_of(const struct fabric_msg_port *port, sa_family_t family,
+		       struct sockaddr_storage *to);
+
+/* From and to the engine's, which are GIDs; any address has family 0. */
+void fabric_address_from(const struct weft_address *from, sa_family_t family,
+			 struct sockaddr_storage *to);
+int fabric_address_to(const struct sockaddr *from, struct weft_address *to);
+
+/* The address of a node, as text: of IPv6, or of IPv4. False: there is no node of this name. */
+bool fabric_name_to(const char *name, int family, char text[INET6_ADDRSTRLEN]);
+
+/* The work of resolving: an own port and its device; the path. 0 or a negative errno. */
+int fabric_find_address(struct id *id);
+int fabric_find_path(struct id *id);
+
+/* The path that was found; the address vector of a path. */
+int fabric_path(const struct id *id, struct weft_path *path);
+void fabric_av(const struct id *id, const struct weft_path *path, struct ibv_ah_attr *av);
+
 /* ---- ports.c -------------------------------------------------------------------------------- */
 
 /*
@@ -362,7 +396,7 @@ bool port_name_is_released(int name);
 /* ---- queues.c -------------------------------------------------------------------------------- */
 
 /* For a connected queue pair: allows all access, as the memory regions limit what a peer may do. */
-void qp_attr_init(struct ibv_qp_attr *attr, int *mask);
+void qp_attr_init(const struct id *id, struct ibv_qp_attr *attr, int *mask);
 
 /* Moves the queue pair to a state, with the attributes of the transport. */
 int qp_move(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state);

@@ -108,6 +108,8 @@ static int find_route(struct id *id)
 	struct sockaddr_storage src = addr->src_storage;
 	int r = 0;
 
+	if (fabric_is_ours())
+		return fabric_find_address(id);
 	if (!id->home) {
 		if (addr->src_addr.sa_family == AF_UNSPEC || address_is_any(&addr->src_addr))
 			r = source_towards(&addr->dst_addr, &src);
@@ -169,22 +171,26 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *src_addr, struct
 	return cm_result(id_unlock_await(id, r, true));
 }
 
-/* The system's routes are all there are. */
+/* The system's routes are all there are; or, in a fabric, paths. */
 int rdma_resolve_route(struct rdma_cm_id *rdma, int timeout_ms)
 {
 	struct id *id = id_of(rdma);
 	bool has_moved;
+	int r = 0;
 
 	(void)timeout_ms;
 	if (!rdma)
 		return cm_result(-EINVAL);
 	id_forget_event(id);
 	id_lock(id);
+	if (fabric_is_ours() && id_state(id) == ID_ADDRESS)
+		r = fabric_find_path(id);
 	cm_lock();
 	/* One that is connecting comes back here too, but only if that was refused. */
-	has_moved = id->state == ID_ADDRESS && id_move(id, ID_ROUTE);
+	has_moved = id->state == ID_ADDRESS && (r != 0 || id_move(id, ID_ROUTE));
 	if (has_moved)
-		note_post(id, NOTE_ROUTE, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+		note_post(id, NOTE_ROUTE,
+			  r == 0 ? RDMA_CM_EVENT_ROUTE_RESOLVED : RDMA_CM_EVENT_ROUTE_ERROR, r);
 	cm_unlock();
 	return cm_result(id_unlock_await(id, has_moved ? 0 : -EINVAL, true));
 }

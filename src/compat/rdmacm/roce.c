@@ -18,7 +18,11 @@ int roce_path(const struct id *id, struct weft_path *path)
 {
 	const struct rdma_addr *addr = &id->rdma.route.addr;
 	struct ibv_port_attr port;
-	int error = ibv_query_port(id->rdma.verbs, PORT, &port);
+	int error;
+
+	if (fabric_is_ours())
+		return fabric_path(id, path);
+	error = ibv_query_port(id->rdma.verbs, PORT, &port);
 
 	if (error)
 		return -error;

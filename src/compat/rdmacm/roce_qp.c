@@ -37,6 +37,10 @@ int roce_av(struct id *id, const struct weft_path *path, struct ibv_ah_attr *av)
 {
 	union ibv_gid from;
 
+	if (fabric_is_ours()) {
+		fabric_av(id, path, av);
+		return 0;
+	}
 	*av = (struct ibv_ah_attr){
 		.is_global = 1,
 		.port_num = PORT,
@@ -128,7 +132,7 @@ int roce_qp_attr(struct id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
-		qp_attr_init(attr, mask);
+		qp_attr_init(id, attr, mask);
 		return 0;
 	case IBV_QPS_RTR:
 		return to_rtr(id, attr, mask);

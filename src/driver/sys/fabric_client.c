@@ -145,8 +145,12 @@ enum weft_reason fabric_client_ask_once(const struct fabric_msg *ask, struct fab
 
 enum weft_reason fabric_client_port(uint32_t port, struct fabric_msg_port *p)
 {
+	return fabric_client_look(fabric_client_node(), port, p);
+}
+
+enum weft_reason fabric_client_look(const char *node, uint32_t port, struct fabric_msg_port *p)
+{
 	struct fabric_msg ask = { .kind = FABRIC_MSG_PORT, .where.port = port }, answer;
-	const char *node = fabric_client_node();
 	enum weft_reason reason;
 
 	if (!node || strlen(node) >= sizeof(ask.where.node))

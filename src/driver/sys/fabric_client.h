@@ -37,7 +37,8 @@ enum weft_reason fabric_client_ask_aside(int fd, const struct fabric_msg *ask,
 /* Connects, asks, and closes. */
 enum weft_reason fabric_client_ask_once(const struct fabric_msg *ask, struct fabric_msg *answer);
 
-/* What is known of a port of this program's node. */
+/* What is known of a port of a node, as fabric_msg_where names it; of this program's node. */
+enum weft_reason fabric_client_look(const char *node, uint32_t port, struct fabric_msg_port *p);
 enum weft_reason fabric_client_port(uint32_t port, struct fabric_msg_port *p);
 
 /* ---- Either side ---------------------------------------------------------------------------- */
