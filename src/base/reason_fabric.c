@@ -68,4 +68,31 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 	ROW(WEFT_R_FABRIC_SLOTS) = { "fabric_slots", "-", EUSERS,
 				     "254 adapters are at this port of the fabric already, and more "
 				     "cannot be told apart." },
+	ROW(WEFT_R_NODE_STATE) = { "node_state", "-", ENETDOWN,
+				   "A frame came to a port of the fabric that no subnet manager has made "
+				   "active, or was to leave by one: run opensm." },
+	ROW(WEFT_R_NODE_LENGTH) = { "node_length", "-", EMSGSIZE,
+				    "A frame is longer than the MTU of a port that it passes." },
+	ROW(WEFT_R_NODE_LANE) = { "node_lane", "FAB-10", EPROTO,
+				  "A frame came by a lane that its port does not use." },
+	ROW(WEFT_R_NODE_LID) = { "node_lid", "FAB-15", EHOSTUNREACH,
+				 "A frame came to an endnode that has not its LID: a table of a switch "
+				 "is wrong." },
+	ROW(WEFT_R_NODE_P_KEY) = { "node_p_key", "FAB-22f", EACCES,
+				   "The P_Key of a packet matches none of the port: its sender is in "
+				   "another partition." },
+	ROW(WEFT_R_NODE_Q_KEY) = { "node_q_key", "-", EACCES,
+				   "A datagram of management has another Q_Key than QP 1." },
+	ROW(WEFT_R_NODE_RAW) = { "node_raw", "RAW-01", EACCES,
+				 "A port of a switch is set so that no raw packets pass it." },
+	ROW(WEFT_R_NODE_M_KEY) = { "node_m_key", "-", EACCES,
+				   "A datagram of subnet management has not the M_Key of the port." },
+	ROW(WEFT_R_NODE_MANAGEMENT) = { "node_management", "-", EPROTO,
+					"Lane 15 and QP 0 have datagrams of 256 bytes without a global "
+					"header, and no other frames." },
+	ROW(WEFT_R_NODE_ROUTE) = { "node_route", "-", EHOSTUNREACH,
+				   "A datagram of subnet management goes by a port that the node has not, "
+				   "further than to its end, or back without an answer in it." },
+	ROW(WEFT_R_NODE_SM) = { "node_sm", "-", ENOENT,
+				"A trap came to a port at which no subnet manager runs." },
 };

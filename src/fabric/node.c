@@ -8,6 +8,7 @@
 
 enum {
 	LANES_MAX = 15,
+	PKEY_NUMBER = 0x7fff, /* without the bit of full members */
 	SMP_BYTES = IBA_LRH_BYTES + IBA_BTH_BYTES + 8 + MAD_BYTES + IBA_ICRC_BYTES + IBA_VCRC_BYTES
 };
 
@@ -143,6 +144,7 @@ static void port_up(struct fabric_node *n, uint32_t port, const struct sm_port_i
 	p->info.lanes = least(p->info.lane_cap, other->lane_cap);
 	node_change(n, port, FABRIC_CHANGE_STATE | FABRIC_CHANGE_LANES);
 	node_trap_link(n);
+	node_traps_look(n);
 }
 
 bool fabric_node_join(struct fabric_node *a, uint32_t port_a, struct fabric_node *b,
@@ -179,6 +181,7 @@ void fabric_node_part(struct fabric_node *n, uint32_t port, uint64_t now_ns)
 	node_change(n, port, FABRIC_CHANGE_STATE);
 	if (!was_set_down)
 		node_trap_link(n);
+	node_traps_look(n);
 }
 
 /* ---- Frames that pass ----------------------------------------------------------------------- */
@@ -190,16 +193,19 @@ static bool refuse_in(struct fabric_node *n, uint64_t *count, enum weft_reason r
 	return false;
 }
 
-/* Subnet management: QP 0, lane 15, a datagram of 256 bytes without a global header. */
-static bool is_management(const struct iba_glance *g)
-{
-	return g->lrh.lane == IBA_LANE_MANAGEMENT || (g->has_bth && g->dest_qp == 0);
-}
-
+/* QP 0, lane 15, a datagram of 256 bytes without a global header. */
 static bool is_management_good(const struct iba_glance *g, uint32_t length)
 {
 	return g->lrh.lane == IBA_LANE_MANAGEMENT && g->has_bth && g->dest_qp == 0 &&
 	       g->lrh.next == IBA_NEXT_BTH && g->opcode == IBA_UD_SEND && length == SMP_BYTES;
+}
+
+uint16_t node_pkey_find(const struct fabric_node_port *p, uint16_t p_key)
+{
+	for (uint32_t i = 0; i < FABRIC_PKEYS; i++)
+		if ((p->pkeys[i] & PKEY_NUMBER) != 0 && iba_pkey_match(p->pkeys[i], p_key))
+			return p->pkeys[i];
+	return 0;
 }
 
 /* P_Keys and raw packets, at a port of a switch that enforces partitions (IBA 10.9.6). */
@@ -208,12 +214,21 @@ static bool has_right(const struct fabric_node_port *p, const struct iba_glance 
 {
 	if (g->lrh.next == IBA_NEXT_RAW || g->lrh.next == IBA_NEXT_IPV6)
 		return !filters_raw;
-	if (!enforces)
-		return true;
-	for (uint32_t i = 0; i < FABRIC_PKEYS; i++)
-		if ((p->pkeys[i] & 0x7fff) != 0 && iba_pkey_match(p->pkeys[i], g->p_key))
-			return true;
-	return false;
+	return !enforces || node_pkey_find(p, g->p_key) != 0;
+}
+
+/* Of raw packets there is no notice. */
+static bool refuse_key(struct fabric_node *n, uint32_t port, uint64_t *count, const uint8_t *bytes,
+		       uint32_t length)
+{
+	struct sm_port_info *info = &n->ports[port].info;
+	struct iba_glance g;
+
+	if (iba_frame_glance(&g, bytes, length) != WEFT_OK || !g.has_bth)
+		return refuse_in(n, count, WEFT_R_NODE_RAW);
+	info->p_key_violations += info->p_key_violations < UINT16_MAX;
+	node_trap_switch_key(n, port, bytes, length);
+	return refuse_in(n, count, WEFT_R_NODE_P_KEY);
 }
 
 /* IBA 7.2.7: data that comes makes an Armed port Active. */
@@ -222,11 +237,11 @@ bool node_data_in(struct fabric_node *n, uint32_t port, const struct iba_glance 
 	struct fabric_node_port *p = &n->ports[port];
 
 	if (p->info.state != SM_PORT_ARMED && p->info.state != SM_PORT_ACTIVE)
-		return refuse_in(n, &p->counts.inactive, WEFT_R_FRAME_LENGTH);
+		return refuse_in(n, &p->counts.inactive, WEFT_R_NODE_STATE);
 	if (g->lrh.bytes + IBA_VCRC_BYTES > fabric_node_bytes_max(n, port))
-		return refuse_in(n, &p->counts.receive_errors, WEFT_R_FRAME_LENGTH);
+		return refuse_in(n, &p->counts.receive_errors, WEFT_R_NODE_LENGTH);
 	if (g->lrh.lane >= fabric_node_lanes(n, port))
-		return refuse_in(n, &p->counts.receive_errors, WEFT_R_FRAME_LENGTH);
+		return refuse_in(n, &p->counts.receive_errors, WEFT_R_NODE_LANE);
 	if (p->info.state == SM_PORT_ARMED) {
 		p->info.state = SM_PORT_ACTIVE;
 		node_change(n, port, FABRIC_CHANGE_STATE);
@@ -239,9 +254,9 @@ bool node_data_out(struct fabric_node *n, uint32_t port, const struct iba_glance
 	struct fabric_node_port *p = &n->ports[port];
 
 	if (p->info.state != SM_PORT_ACTIVE)
-		return refuse_in(n, &p->counts.transmit_discards, WEFT_R_FRAME_LENGTH);
+		return refuse_in(n, &p->counts.transmit_discards, WEFT_R_NODE_STATE);
 	if (g->lrh.bytes + IBA_VCRC_BYTES > fabric_node_bytes_max(n, port))
-		return refuse_in(n, &p->counts.transmit_discards, WEFT_R_FRAME_LENGTH);
+		return refuse_in(n, &p->counts.transmit_discards, WEFT_R_NODE_LENGTH);
 	return true;
 }
 
@@ -255,13 +270,13 @@ bool fabric_node_lets_in(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 	(void)now_ns;
 	if (reason != WEFT_OK)
 		return refuse_in(n, &p->counts.receive_errors, reason);
-	if (is_management(&g))
+	if (node_is_management(&g))
 		return is_management_good(&g, length) ||
-		       refuse_in(n, &p->counts.receive_errors, WEFT_R_FRAME_LENGTH);
+		       refuse_in(n, &p->counts.receive_errors, WEFT_R_NODE_MANAGEMENT);
 	if (!node_data_in(n, port, &g))
 		return false;
 	if (!has_right(p, &g, p->info.enforces_in, p->info.filters_raw_in))
-		return refuse_in(n, &p->counts.receive_constraint_errors, WEFT_R_FRAME_LENGTH);
+		return refuse_key(n, port, &p->counts.receive_constraint_errors, bytes, length);
 	return true;
 }
 
@@ -275,13 +290,13 @@ bool fabric_node_lets_out(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 	(void)now_ns;
 	if (reason != WEFT_OK)
 		return refuse_in(n, &p->counts.transmit_discards, reason);
-	if (is_management(&g))
+	if (node_is_management(&g))
 		return p->is_joined ||
-		       refuse_in(n, &p->counts.transmit_discards, WEFT_R_FRAME_LENGTH);
+		       refuse_in(n, &p->counts.transmit_discards, WEFT_R_NODE_STATE);
 	if (!node_data_out(n, port, &g))
 		return false;
 	if (!has_right(p, &g, p->info.enforces_out, p->info.filters_raw_out))
-		return refuse_in(n, &p->counts.transmit_constraint_errors, WEFT_R_FRAME_LENGTH);
+		return refuse_key(n, port, &p->counts.transmit_constraint_errors, bytes, length);
 	return true;
 }
 

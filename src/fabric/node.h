@@ -100,6 +100,7 @@ struct fabric_node {
 	struct fabric_trap *traps;
 	uint64_t changed; /* a bit for each port that has changes */
 	uint64_t tid;	  /* of the next trap */
+	uint64_t trap_due_ns;
 	/* Frames that the node dropped, for people; why it did so last. */
 	uint64_t refusals;
 	enum weft_reason refusal;
@@ -221,6 +222,13 @@ uint64_t fabric_node_due(const struct fabric_node *n);
 
 /* Whether the owner of a port is a subnet manager, and is to get what is for one. */
 void fabric_node_set_sm(struct fabric_node *n, uint32_t port, bool is_sm, uint64_t now_ns);
+
+/*
+ * Counts: a link damages more than LocalPhyErrors or OverrunErrors of PortInfo allow, or its other
+ * end gives no credit for too long.
+ */
+enum fabric_error { FABRIC_ERROR_INTEGRITY, FABRIC_ERROR_OVERRUN, FABRIC_ERROR_WATCHDOG };
+void fabric_node_error(struct fabric_node *n, uint32_t port, enum fabric_error what);
 
 /* A transport at the port has refused a packet because of its key (IBA 14.2.5.1). */
 enum fabric_bad_key { FABRIC_BAD_PKEY, FABRIC_BAD_QKEY };

@@ -12,6 +12,7 @@ struct node_visit {
 	uint64_t now_ns;
 	uint32_t port;	    /* by which it came, or of its owner */
 	bool is_own;	    /* its owner posted it */
+	bool has_m_key;	    /* or none is needed: it may see the M_Key */
 	uint8_t *bytes;	    /* with room for IBA_FRAME_MAX */
 	struct iba_frame f; /* decoded */
 };
@@ -40,6 +41,15 @@ static inline bool node_has_lid(const struct fabric_node_port *p, uint16_t lid)
 	return p->info.lid != 0 && lid >> p->info.lmc == p->info.lid >> p->info.lmc;
 }
 
+/* Whether it is of subnet management: then both are so. */
+static inline bool node_is_management(const struct iba_glance *g)
+{
+	return g->lrh.lane == IBA_LANE_MANAGEMENT || (g->has_bth && g->dest_qp == 0);
+}
+
+/* The entry of a table that a P_Key matches; 0: none (IBA 10.9.3). */
+uint16_t node_pkey_find(const struct fabric_node_port *p, uint16_t p_key);
+
 void node_change(struct fabric_node *n, uint32_t port, uint32_t changes);
 /* Always nowhere. */
 struct fabric_way node_refuse(struct fabric_node *n, enum weft_reason reason);
@@ -65,6 +75,8 @@ void node_sma_serve(struct node_visit *v, struct smp *s);
 
 /* ---- node_port.c: PortInfo ------------------------------------------------------------------ */
 
+enum { NODE_CAN_SM = 1 << 1 }; /* of its capabilities */
+
 void node_port_init(struct fabric_node *n, uint32_t port);
 
 /* Sets what may be set. False: a value is none that it may have, and nothing has changed. */
@@ -77,5 +89,34 @@ void node_pma_serve(struct node_visit *v, struct mad *m, uint8_t *data);
 
 /* ---- node_trap.c: notices ------------------------------------------------------------------- */
 
+enum node_trap {
+	NODE_TRAP_LINK = 128,
+	NODE_TRAP_INTEGRITY = 129,
+	NODE_TRAP_OVERRUN = 130,
+	NODE_TRAP_WATCHDOG = 131,
+	NODE_TRAP_CAPABILITY = 144,
+	NODE_TRAP_M_KEY = 256,
+	NODE_TRAP_P_KEY = 257,
+	NODE_TRAP_Q_KEY = 258,
+	NODE_TRAP_SWITCH_P_KEY = 259
+};
+
 int node_traps_init(struct fabric_node *n);
+
+/* Says anew when the next one is due: a link is up or down. */
+void node_traps_look(struct fabric_node *n);
+
+/* The subnet manager has it. */
+void node_trap_repress(struct fabric_node *n, uint32_t port, uint64_t tid);
+
+/* A port of a switch is up or down. */
 void node_trap_link(struct fabric_node *n);
+void node_trap_error(struct fabric_node *n, uint32_t port, enum node_trap trap);
+/* What an endport can, or its node's description, is another. */
+void node_trap_capability(struct fabric_node *n, uint32_t port, bool is_description);
+void node_trap_m_key(const struct node_visit *v, const struct smp *s);
+/* At an endnode, which has decoded the packet; at a port of a switch. */
+void node_trap_key(struct fabric_node *n, uint32_t port, enum fabric_bad_key what,
+		   const struct iba_frame *f);
+void node_trap_switch_key(struct fabric_node *n, uint32_t port, const uint8_t *bytes,
+			  uint32_t length);

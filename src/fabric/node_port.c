@@ -3,7 +3,6 @@
 #include "fabric/node_inside.h"
 
 enum {
-	CAN_IS_SM = 1 << 1,
 	CAN_TRAP = 1 << 3,
 	CAN_MIGRATE = 1 << 5,
 	CAN_MAP_LEVELS = 1 << 6,

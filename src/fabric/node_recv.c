@@ -21,11 +21,6 @@ static struct fabric_way to_owner(const struct node_visit *v, uint32_t length)
 
 /* ---- Management ----------------------------------------------------------------------------- */
 
-static bool is_management(const struct iba_glance *g)
-{
-	return g->lrh.lane == IBA_LANE_MANAGEMENT || (g->has_bth && g->dest_qp == 0);
-}
-
 static bool is_smp(const struct iba_frame *f)
 {
 	return f->lrh.lane == IBA_LANE_MANAGEMENT && !f->has_grh && f->has_packet &&
@@ -38,7 +33,7 @@ static struct fabric_way subnet_recv(struct node_visit *v, uint32_t length)
 	enum weft_reason reason = iba_frame_decode_inner(&v->f, v->bytes, length);
 
 	if (reason == WEFT_OK && !is_smp(&v->f))
-		reason = WEFT_R_SMP_CLASS;
+		reason = WEFT_R_NODE_MANAGEMENT;
 	if (reason == WEFT_OK)
 		return node_smp_recv(v);
 	counts->receive_errors++;
@@ -52,11 +47,28 @@ static bool is_performance(const struct iba_frame *f, struct mad *m)
 {
 	const struct iba_packet *p = &f->packet;
 
-	return p->opcode == IBA_UD_SEND && p->q_key == IBA_QKEY_GSI &&
-	       mad_decode(m, p->payload, p->payload_bytes) == WEFT_OK &&
+	return p->opcode == IBA_UD_SEND && mad_decode(m, p->payload, p->payload_bytes) == WEFT_OK &&
 	       m->mgmt_class == MAD_PERFORMANCE && !mad_is_response(m);
 }
 
+/* IBA 10.9.2, 10.2.4: QP 1 takes any P_Key of the port, and one Q_Key. */
+static bool has_keys(struct node_visit *v, uint16_t *p_key)
+{
+	struct fabric_node_port *p = &v->n->ports[endport(v)];
+	bool is_pkey_bad;
+
+	*p_key = node_pkey_find(p, v->f.packet.p_key);
+	is_pkey_bad = *p_key == 0;
+	if (!is_pkey_bad && v->f.packet.q_key == IBA_QKEY_GSI)
+		return true;
+	fabric_node_refused(v->n, v->now_ns, endport(v),
+			    is_pkey_bad ? FABRIC_BAD_PKEY : FABRIC_BAD_QKEY, &v->f);
+	p->counts.qp1_dropped++;
+	(void)node_refuse(v->n, is_pkey_bad ? WEFT_R_NODE_P_KEY : WEFT_R_NODE_Q_KEY);
+	return false;
+}
+
+/* With the port's own P_Key: a limited member's would not match another limited one. */
 static void turn_round(struct node_visit *v)
 {
 	struct iba_frame *f = &v->f;
@@ -79,18 +91,22 @@ static struct fabric_way service_recv(struct node_visit *v, uint32_t length)
 {
 	enum weft_reason reason = iba_frame_decode_inner(&v->f, v->bytes, length);
 	uint8_t bytes[MAD_BYTES];
+	uint16_t p_key;
 	struct mad m;
 
 	if (reason != WEFT_OK) {
 		v->n->ports[v->port].counts.receive_errors++;
 		return node_refuse(v->n, reason);
 	}
+	if (!has_keys(v, &p_key))
+		return nowhere();
 	if (!is_performance(&v->f, &m))
 		return to_owner(v, length);
 	memcpy(bytes, v->f.packet.payload, MAD_BYTES);
 	node_pma_serve(v, &m, bytes + PM_DATA_AT);
 	mad_encode(&m, bytes);
 	turn_round(v);
+	v->f.packet.p_key = p_key;
 	v->f.packet.payload = bytes;
 	length = iba_frame_encode(&v->f, v->bytes);
 	v->f.packet.payload = NULL;
@@ -118,13 +134,13 @@ struct fabric_way fabric_node_recv(struct fabric_node *n, uint64_t now_ns, uint3
 		n->ports[port].counts.receive_errors++;
 		return node_refuse(n, reason);
 	}
-	if (is_management(&g))
+	if (node_is_management(&g))
 		return subnet_recv(&v, length);
 	if (!node_is_switch(n) && !node_data_in(n, port, &g))
 		return nowhere();
 	if (!is_mine(&v, g.lrh.to)) {
 		n->ports[port].counts.misrouted++;
-		return node_refuse(n, WEFT_R_FRAME_LENGTH);
+		return node_refuse(n, WEFT_R_NODE_LID);
 	}
 	if (g.has_bth && g.dest_qp == IBA_QPN_GSI)
 		return service_recv(&v, length);
@@ -144,7 +160,7 @@ struct fabric_way fabric_node_post(struct fabric_node *n, uint64_t now_ns, uint3
 		n->ports[port].counts.transmit_discards++;
 		return node_refuse(n, reason);
 	}
-	if (is_management(&g))
+	if (node_is_management(&g))
 		return subnet_recv(&v, length);
 	if (!node_data_out(n, port, &g))
 		return nowhere();
@@ -157,10 +173,41 @@ struct fabric_way fabric_node_post(struct fabric_node *n, uint64_t now_ns, uint3
 	return to_owner(&v, length);
 }
 
+/* ---- What the caller tells ------------------------------------------------------------------ */
+
 void fabric_node_set_sm(struct fabric_node *n, uint32_t port, bool is_sm, uint64_t now_ns)
 {
+	struct fabric_node_port *p = &n->ports[port];
+
 	(void)now_ns;
-	n->ports[port].is_sm = is_sm;
-	n->ports[port].info.capabilities &= ~(UINT32_C(1) << 1);
-	n->ports[port].info.capabilities |= is_sm ? UINT32_C(1) << 1 : 0;
+	if (p->is_sm == is_sm)
+		return;
+	p->is_sm = is_sm;
+	p->info.capabilities ^= NODE_CAN_SM;
+	node_trap_capability(n, port, false);
+}
+
+void fabric_node_refused(struct fabric_node *n, uint64_t now_ns, uint32_t port,
+			 enum fabric_bad_key what, const struct iba_frame *f)
+{
+	struct sm_port_info *info = &n->ports[port].info;
+	uint16_t *count = what == FABRIC_BAD_PKEY ? &info->p_key_violations
+						  : &info->q_key_violations;
+
+	(void)now_ns;
+	*count += *count < UINT16_MAX;
+	node_trap_key(n, port, what, f);
+}
+
+void fabric_node_error(struct fabric_node *n, uint32_t port, enum fabric_error what)
+{
+	static const enum node_trap traps[] = {
+		[FABRIC_ERROR_INTEGRITY] = NODE_TRAP_INTEGRITY,
+		[FABRIC_ERROR_OVERRUN] = NODE_TRAP_OVERRUN,
+		[FABRIC_ERROR_WATCHDOG] = NODE_TRAP_WATCHDOG,
+	};
+
+	n->ports[port].counts.integrity_errors += what == FABRIC_ERROR_INTEGRITY;
+	n->ports[port].counts.overrun_errors += what == FABRIC_ERROR_OVERRUN;
+	node_trap_error(n, port, traps[what]);
 }

@@ -38,7 +38,8 @@ bool node_m_key_is_good(struct node_visit *v, const struct smp *s)
 	struct sm_port_info *info = &p->info;
 
 	lease_look(p, v->now_ns);
-	if (info->m_key == 0 || s->m_key == info->m_key) {
+	v->has_m_key = info->m_key == 0 || s->m_key == info->m_key;
+	if (v->has_m_key) {
 		p->lease_ns = UINT64_MAX;
 		return true;
 	}
@@ -47,6 +48,7 @@ bool node_m_key_is_good(struct node_visit *v, const struct smp *s)
 	info->m_key_violations += info->m_key_violations < UINT16_MAX;
 	if (p->lease_ns == UINT64_MAX && info->m_key_lease > 0)
 		p->lease_ns = v->now_ns + info->m_key_lease * UINT64_C(1000000000);
+	node_trap_m_key(v, s);
 	return false;
 }
 
@@ -78,8 +80,12 @@ static uint16_t node_description(struct ask *a)
 {
 	struct fabric_node *n = a->v->n;
 
-	if (a->is_set)
+	if (a->is_set) {
 		memcpy(n->description, a->value->node_description.text, SM_DESCRIPTION_BYTES);
+		for (uint32_t port = 0; port <= n->cfg.ports; port++)
+			if (node_has_port(n, port) && node_endport(n, port) == port)
+				node_trap_capability(n, port, true);
+	}
 	memcpy(a->value->node_description.text, n->description, SM_DESCRIPTION_BYTES);
 	return 0;
 }
@@ -114,7 +120,7 @@ static bool named_port(const struct node_visit *v, uint32_t modifier, uint32_t *
 	return node_has_port(v->n, *port);
 }
 
-/* Without its key, and where protection asks for that, only who has the M_Key sees it. */
+/* From protection 1 on, only those see the M_Key who have it. */
 static uint16_t port_info(struct ask *a)
 {
 	struct fabric_node *n = a->v->n;
@@ -128,6 +134,8 @@ static uint16_t port_info(struct ask *a)
 		return SMP_STATUS_INVALID_VALUE;
 	lease_look(&n->ports[port], a->v->now_ns);
 	*to = n->ports[port].info;
+	if (!a->v->has_m_key && to->m_key_protection > 0)
+		to->m_key = 0;
 	to->local_port = (uint8_t)a->v->port;
 	to->client_reregister = a->is_set ? reregister : 0;
 	return 0;
@@ -318,8 +326,10 @@ static uint16_t serve(struct node_visit *v, struct smp *s)
 
 void node_sma_serve(struct node_visit *v, struct smp *s)
 {
-	if (s->mad.method == MAD_TRAP_REPRESS)
+	if (s->mad.method == MAD_TRAP_REPRESS) {
+		node_trap_repress(v->n, node_endport(v->n, v->port), s->mad.tid);
 		return;
+	}
 	s->mad.status = serve(v, s);
 	s->mad.method = MAD_GET_RESPONSE;
 }

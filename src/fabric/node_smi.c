@@ -120,7 +120,7 @@ static struct fabric_way to_link(struct node_visit *v, const struct smp *s, uint
 
 	if (!p->is_joined) {
 		p->counts.transmit_discards++;
-		return node_refuse(v->n, WEFT_R_SMP_ROUTE);
+		return node_refuse(v->n, WEFT_R_NODE_STATE);
 	}
 	return leave(v, s, FABRIC_TO_LINK, port);
 }
@@ -180,7 +180,7 @@ static struct fabric_way answer(struct node_visit *v, struct smp *s)
 		return to_lid(v, s, step.lid);
 	if (step.next == NEXT_HERE)
 		return to_owner(v, s);
-	return node_refuse(v->n, WEFT_R_SMP_ROUTE);
+	return node_refuse(v->n, WEFT_R_NODE_ROUTE);
 }
 
 static bool is_for_sm(const struct smp *s)
@@ -193,15 +193,15 @@ static struct fabric_way arrived(struct node_visit *v, struct smp *s)
 	bool is_response = s->mad.method & MAD_RESPONSE;
 
 	if (s->is_directed && s->is_returning != is_response)
-		return node_refuse(v->n, WEFT_R_SMP_ROUTE);
+		return node_refuse(v->n, WEFT_R_NODE_ROUTE);
 	if (is_response)
 		return to_owner(v, s);
 	if (is_for_sm(s) && endport(v)->is_sm)
 		return to_owner(v, s);
 	if (s->mad.method == MAD_TRAP)
-		return node_refuse(v->n, WEFT_R_MAD_AGENT);
+		return node_refuse(v->n, WEFT_R_NODE_SM);
 	if (!node_m_key_is_good(v, s))
-		return node_refuse(v->n, WEFT_R_MAD_AGENT);
+		return node_refuse(v->n, WEFT_R_NODE_M_KEY);
 	node_sma_serve(v, s);
 	if (s->mad.method == MAD_TRAP_REPRESS)
 		return (struct fabric_way){ .to = FABRIC_TO_NOWHERE };
@@ -217,9 +217,9 @@ static struct fabric_way lid_routed(struct node_visit *v, struct smp *s)
 	if (is_here || (!v->is_own && v->f.lrh.to == IBA_LID_PERMISSIVE))
 		return arrived(v, s);
 	if (!v->is_own)
-		return node_refuse(v->n, WEFT_R_SMP_ROUTE);
+		return node_refuse(v->n, WEFT_R_NODE_ROUTE);
 	if (v->f.lrh.to == IBA_LID_PERMISSIVE && port == 0)
-		return node_refuse(v->n, WEFT_R_SMP_ROUTE);
+		return node_refuse(v->n, WEFT_R_NODE_ROUTE);
 	if (port > 0)
 		return to_link(v, s, port);
 	return leave(v, s, FABRIC_TO_SUBNET, port);
@@ -249,7 +249,7 @@ static struct fabric_way directed(struct node_visit *v, struct smp *s)
 	case NEXT_LID:
 		return to_lid(v, s, step.lid);
 	default:
-		return node_refuse(v->n, WEFT_R_SMP_ROUTE);
+		return node_refuse(v->n, WEFT_R_NODE_ROUTE);
 	}
 }
 
