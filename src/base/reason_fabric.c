@@ -61,7 +61,7 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 				    "two of the name: weft fabric show FILE lists them." },
 	ROW(WEFT_R_FABRIC_ASK) = { "fabric_ask", "-", EPROTO,
 				   "A message to the fabric's process is none that weft's programs "
-				   "send: are both of one version?" },
+				   "send: both must be of one version." },
 	ROW(WEFT_R_FABRIC_TAKEN) = { "fabric_taken", "-", EADDRINUSE,
 				     "A fabric of this name runs already on this host: give another one "
 				     "its own by --name." },

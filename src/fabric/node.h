@@ -69,7 +69,8 @@ enum fabric_change {
 	FABRIC_CHANGE_TABLES = 8,   /* of forwarding; told of port 0 */
 	FABRIC_CHANGE_ADDRESS = 16, /* LID, LMC, prefix, GUIDs, the subnet manager's LID */
 	FABRIC_CHANGE_PKEYS = 32,
-	FABRIC_CHANGE_REREGISTER = 64 /* a new subnet manager wants its clients to come anew */
+	FABRIC_CHANGE_REREGISTER = 64, /* a new subnet manager wants its clients to come anew */
+	FABRIC_CHANGE_TRAP = 128       /* fabric_node_next() may have one earlier than was due */
 };
 
 struct fabric_trap;

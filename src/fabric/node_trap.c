@@ -87,6 +87,7 @@ static void raise_trap(struct fabric_node *n, uint32_t port, enum node_trap trap
 	t->left = TRAP_SENDS;
 	t->next_ns = t->news_ns;
 	t->tid = n->tid++;
+	node_change(n, port, FABRIC_CHANGE_TRAP);
 	node_traps_look(n);
 }
 
