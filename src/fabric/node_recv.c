@@ -24,7 +24,8 @@ static struct fabric_way to_owner(const struct node_visit *v, uint32_t length)
 static bool is_smp(const struct iba_frame *f)
 {
 	return f->lrh.lane == IBA_LANE_MANAGEMENT && !f->has_grh && f->has_packet &&
-	       f->packet.opcode == IBA_UD_SEND && f->packet.dest_qp == 0;
+	       f->packet.opcode == IBA_UD_SEND && f->packet.dest_qp == 0 &&
+	       f->packet.payload_bytes == MAD_BYTES;
 }
 
 static struct fabric_way subnet_recv(struct node_visit *v, uint32_t length)
