@@ -89,9 +89,10 @@ uint32_t iba_frame_icrc_begin(const uint8_t *bytes, bool has_grh)
 
 	memcpy(head, bytes, length);
 	head[0] |= LANE_MASK;
-	if (has_grh) {
+	if (has_grh) { /* routers write the local one anew (FAB-16) */
 		struct wr w = wr_of(head + IBA_LRH_BYTES, IBA_GRH_BYTES);
 
+		memset(head, MASKED, IBA_LRH_BYTES);
 		wr_u32(&w, 0x6fffffff); /* traffic class and flow label */
 		head[IBA_LRH_BYTES + HOP_LIMIT_AT] = MASKED;
 	}

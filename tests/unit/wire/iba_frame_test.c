@@ -54,6 +54,7 @@ static void seal(uint8_t *bytes, size_t length, bool has_grh)
 	memcpy(masked, bytes, length);
 	masked[0] |= 0xf0;
 	if (has_grh) {
+		memset(masked, 0xff, IBA_LRH_BYTES);
 		masked[8] |= 0x0f;
 		masked[9] = masked[10] = masked[11] = masked[15] = 0xff;
 	}
@@ -119,7 +120,10 @@ TEST(test_fab_02_a_frame_has_network_header_transport_header_payload_and_crcs)
 	}
 }
 
-/* The lane is another one on each link; a router changes traffic class, flow label, hop limit. */
+/*
+ * The lane is another one on each link; a router writes the local header anew, and changes traffic
+ * class, flow label and hop limit.
+ */
 TEST(test_fab_15_what_may_change_on_the_way_is_not_in_the_invariant_crc)
 {
 	uint8_t bytes[ROOM];
@@ -128,6 +132,8 @@ TEST(test_fab_15_what_may_change_on_the_way_is_not_in_the_invariant_crc)
 
 	seal(bytes, length, true);
 	bytes[0] = 0x70;
+	bytes[1] ^= 0x50;
+	bytes[3] = bytes[7] = 9;
 	bytes[8] = 0x61;
 	memset(bytes + 9, 0x11, 3);
 	bytes[15]--;
@@ -135,6 +141,22 @@ TEST(test_fab_15_what_may_change_on_the_way_is_not_in_the_invariant_crc)
 	vcrc_seal(bytes, length);
 	EXPECT_EQ(iba_frame_decode(&f, bytes, length), WEFT_OK);
 	EXPECT(f.lrh.lane == 7 && f.grh.hop_limit == 8);
+}
+
+/* Without a global header no node may change anything but the lane. */
+TEST(test_fab_15_the_lids_of_a_local_frame_are_in_the_invariant_crc)
+{
+	uint8_t bytes[ROOM];
+	size_t length = frame_make(bytes, false);
+	struct iba_frame f;
+
+	seal(bytes, length, false);
+	bytes[0] = 0x70;
+	vcrc_seal(bytes, length);
+	EXPECT_EQ(iba_frame_decode(&f, bytes, length), WEFT_OK);
+	bytes[3] ^= 1;
+	vcrc_seal(bytes, length);
+	EXPECT_EQ(iba_frame_decode(&f, bytes, length), WEFT_R_FRAME_ICRC);
 }
 
 TEST(test_fab_07_every_wrong_bit_is_found)
