@@ -5,6 +5,8 @@
  *   fabric.c        life of a fabric, what its callers look at
  *   engine_line.c   cables: runs of flits that leave, are under way, are damaged and arrive
  *   engine_relay.c  nodes: where frames go, and wait
+ *   engine_router.c frames between subnets
+ *   engine_knot.c   deadlocks
  *   engine_agent.c  frames of the agents of nodes, and of the owners of ports
  *
  * Ends of cables are numbered: those of cable c are 2c and 2c + 1. What has to be looked at again
@@ -24,7 +26,7 @@
 #include "fabric/switch.h"
 #include "fabric/wheel.h"
 
-enum { ENGINE_NONE = UINT32_MAX, ENGINE_HOPS_MAX = 64 };
+enum { ENGINE_NONE = UINT32_MAX, ENGINE_HOPS_MAX = 64, ENGINE_FOUND = 1024 };
 
 enum engine_timer {
 	ENGINE_FLIGHT, /* a run arrives */
@@ -98,6 +100,12 @@ struct engine_node {
 	uint64_t changed; /* a bit for each port with changes */
 };
 
+/* Which port has a GUID, as it was found once. */
+struct engine_found {
+	uint64_t guid;
+	uint32_t node, port;
+};
+
 struct engine_cable {
 	bool is_cut;
 };
@@ -121,7 +129,8 @@ struct fabric {
 	struct engine_owner *ready_first, *ready_last, *starved;
 	uint32_t change_at; /* the node that is looked at next for changes */
 	uint32_t change_count;
-	uint8_t scratch[IBA_FRAME_MAX];
+	struct engine_found found[ENGINE_FOUND];
+	uint8_t scratch[IBA_FRAME_MAX], transit[IBA_FRAME_MAX];
 };
 
 /* ---- fabric.c ------------------------------------------------------------------------------- */
@@ -169,6 +178,14 @@ void engine_relay_arrived(struct fabric *f, uint32_t end, uint32_t lane);
 
 /* A lane of an end may have another frame, or its link is down: what waits for it goes on. */
 void engine_relay_freed(struct fabric *f, uint32_t end, uint32_t lane);
+
+/* ---- engine_router.c ------------------------------------------------------------------------ */
+
+/* Frames at a router's port go on to other subnets, as far as there is room; or to its owner. */
+void engine_router_relay(struct fabric *f, struct fabric_lane *in);
+
+/* A port of it has room again. */
+void engine_router_resume(struct fabric *f, uint32_t node);
 
 /* ---- engine_agent.c ------------------------------------------------------------------------- */
 

@@ -47,6 +47,8 @@ void engine_owner_room(struct fabric *f, struct fabric_lane *lane)
 		return;
 	o->wants_room = false;
 	engine_owner_tell(f, o);
+	if (f->nodes[o->node].agents.cfg.type == SM_NODE_ROUTER)
+		engine_router_resume(f, o->node);
 }
 
 void engine_owners_feed(struct fabric *f)
@@ -57,6 +59,8 @@ void engine_owners_feed(struct fabric *f)
 		f->starved = o->next_starved;
 		o->is_starved = false;
 		engine_owner_tell(f, o);
+		if (f->nodes[o->node].agents.cfg.type == SM_NODE_ROUTER)
+			engine_router_resume(f, o->node);
 	}
 }
 
@@ -272,14 +276,18 @@ bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *
 
 /* ---- Taking --------------------------------------------------------------------------------- */
 
-/* The next one that neither the agents kept nor a cable broke. */
-static struct fabric_frame *next_of(struct fabric_lane *lane)
+/*
+ * The next one that neither the agents kept nor a cable broke; of a router's, that is not on its
+ * way to another subnet.
+ */
+static struct fabric_frame *next_of(const struct fabric *f, struct fabric_lane *lane)
 {
+	bool is_routers = f->nodes[lane->owner].agents.cfg.type == SM_NODE_ROUTER;
 	struct fabric_frame *fr;
 
 	while ((fr = fabric_lane_head(lane)) && (fr->is_kept || fr->is_broken))
 		fabric_lane_pass(lane);
-	return fr;
+	return fr && is_routers && !fr->is_routed ? NULL : fr;
 }
 
 static struct fabric_frame *next_for(struct fabric *f, struct engine_owner *o)
@@ -290,11 +298,11 @@ static struct fabric_frame *next_for(struct fabric *f, struct engine_owner *o)
 	struct fabric_frame *fr = NULL;
 
 	if (lanes)
-		fr = next_of(&lanes[IBA_LANE_MANAGEMENT]);
+		fr = next_of(f, &lanes[IBA_LANE_MANAGEMENT]);
 	if (!fr)
-		fr = next_of(&o->local);
+		fr = next_of(f, &o->local);
 	for (uint32_t lane = IBA_LANE_MANAGEMENT; lanes && !fr && lane > 0; lane--)
-		fr = next_of(&lanes[lane - 1]);
+		fr = next_of(f, &lanes[lane - 1]);
 	return fr;
 }
 

@@ -246,6 +246,10 @@ static void arrived_at_owner(struct fabric *f, struct engine_end *to, struct fab
 		bytes_on(fr, h.lane);
 		fr->is_kept = !engine_agent_recv(f, to->node, to->port, fr);
 	}
+	if (n->agents.cfg.type == SM_NODE_ROUTER) {
+		engine_router_relay(f, in);
+		return;
+	}
 	while ((head = fabric_lane_head(in)) && (head->is_kept || head->is_broken))
 		fabric_lane_pass(in);
 	if (!head)

@@ -6,6 +6,8 @@
 
 #include "fabric/node.h"
 
+static const uint64_t prefix_first = UINT64_C(0xfe80000000000000);
+
 enum { FAR = UINT16_MAX, LIFE_TIME = 18 /* 1 s */ };
 
 /* The other end of a switch's cable; node SETUP_NONE: there is none that is up. */
@@ -22,6 +24,8 @@ struct setup {
 	uint32_t *first;       /* of a node's ports, in the next ones */
 	struct beyond *beyond; /* by port */
 	uint32_t *load;	       /* LIDs that leave by a port */
+	uint32_t *subnet;      /* of a port */
+	uint32_t *lids;	       /* of a subnet: the next one */
 	uint16_t *rank;	       /* of switches: 0 at the top */
 	uint16_t *hops,
 		*down; /* of a switch to where a LID is; the same by ways that only go down */
@@ -75,11 +79,14 @@ static bool setup_begin(struct setup *s, struct fabric *f)
 	}
 	s->beyond = malloc((ports + 1U) * sizeof(*s->beyond));
 	s->load = calloc(ports + 1U, sizeof(*s->load));
+	s->subnet = calloc(ports + 1U, sizeof(*s->subnet));
+	s->lids = calloc(ports + 1U, sizeof(*s->lids));
 	s->rank = calloc(s->count + 1U, sizeof(*s->rank));
 	s->hops = calloc(s->count + 1U, sizeof(*s->hops));
 	s->down = calloc(s->count + 1U, sizeof(*s->down));
 	s->queue = calloc(s->count + 1U, sizeof(*s->queue));
-	if (!s->beyond || !s->load || !s->rank || !s->hops || !s->down || !s->queue)
+	if (!s->beyond || !s->load || !s->subnet || !s->lids || !s->rank || !s->hops || !s->down ||
+	    !s->queue)
 		return false;
 	for (uint32_t i = 0; i < ports; i++)
 		s->beyond[i].node = SETUP_NONE;
@@ -93,10 +100,64 @@ static void setup_end(struct setup *s)
 	free(s->nodes);
 	free(s->beyond);
 	free(s->load);
+	free(s->subnet);
+	free(s->lids);
 	free(s->rank);
 	free(s->hops);
 	free(s->down);
 	free(s->queue);
+}
+
+/* ---- Subnets -------------------------------------------------------------------------------- */
+
+/* What switches join; an endnode's and a router's ports are where their cables lead. */
+static void subnet_mark(struct setup *s, uint32_t node, uint32_t port, uint32_t subnet)
+{
+	struct fabric_node *n = node_at(s, node);
+	bool is_new = s->subnet[s->first[node] + port] == 0;
+
+	s->subnet[s->first[node] + port] = subnet;
+	if (is_new && n->cfg.type == SM_NODE_SWITCH)
+		for (uint32_t i = 0; i <= n->cfg.ports; i++)
+			s->subnet[s->first[node] + i] = subnet;
+}
+
+static uint32_t subnet_spread(struct setup *s, uint32_t node, uint32_t subnet)
+{
+	uint32_t count = 0;
+
+	subnet_mark(s, node, 0, subnet);
+	s->queue[count++] = node;
+	for (uint32_t at = 0; at < count; at++)
+		for (uint32_t port = 1; port <= node_at(s, s->queue[at])->cfg.ports; port++) {
+			const struct beyond *b = beyond_at(s, s->queue[at], port);
+
+			if (b->node == SETUP_NONE || s->subnet[s->first[b->node] + b->port] > 0)
+				continue;
+			subnet_mark(s, b->node, b->port, subnet);
+			if (is_switch(s, b->node))
+				s->queue[count++] = b->node;
+		}
+	return subnet + 1;
+}
+
+/* Subnets are numbered from 1; ports that are joined by no switch have one for each cable. */
+static void subnets_find(struct setup *s)
+{
+	uint32_t next = 1;
+
+	for (uint32_t node = 0; node < s->count; node++)
+		if (is_switch(s, node) && s->subnet[s->first[node]] == 0)
+			next = subnet_spread(s, node, next);
+	for (uint32_t node = 0; node < s->count; node++)
+		for (uint32_t port = 1; port <= node_at(s, node)->cfg.ports; port++) {
+			const struct beyond *b = beyond_at(s, node, port);
+
+			if (b->node == SETUP_NONE || s->subnet[s->first[node] + port] > 0)
+				continue;
+			subnet_mark(s, node, port, next);
+			subnet_mark(s, b->node, b->port, next++);
+		}
 }
 
 /* ---- Distances ------------------------------------------------------------------------------ */
@@ -276,48 +337,54 @@ static void switch_route(struct setup *s, uint32_t node, enum fabric_routing rou
 
 /* ---- Ports ---------------------------------------------------------------------------------- */
 
-static void lid_give(struct fabric_node_port *p, uint32_t *lid)
+/* The first subnet has the default prefix. */
+static void lid_give(struct setup *s, uint32_t node, uint32_t port)
 {
-	p->info.lid = (uint16_t)(*lid)++;
+	struct fabric_node_port *p = &node_at(s, node)->ports[port];
+	uint32_t subnet = s->subnet[s->first[node] + port];
+
+	p->info.lid = (uint16_t)++s->lids[subnet];
 	p->info.sm_lid = 1;
+	p->info.subnet_prefix = prefix_first + (subnet - 1);
 }
 
 /* False: LIDs have come to an end. */
-static bool node_bring_up(struct setup *s, uint32_t node, uint32_t *lid)
+static bool node_bring_up(struct setup *s, uint32_t node)
 {
 	struct fabric_node *n = node_at(s, node);
 	bool has_table = n->cfg.type == SM_NODE_SWITCH;
 
-	if (*lid + n->cfg.ports >= IBA_LID_MULTICAST_MIN)
-		return false;
 	if (has_table) {
 		memset(n->linear, FABRIC_NO_PORT, n->cfg.linear_max);
-		lid_give(&n->ports[0], lid);
+		lid_give(s, node, 0);
 	}
 	for (uint32_t port = 1; port <= n->cfg.ports; port++) {
 		if (!n->ports[port].is_joined)
 			continue;
 		if (!has_table)
-			lid_give(&n->ports[port], lid);
+			lid_give(s, node, port);
+		if (s->lids[s->subnet[s->first[node] + port]] >= IBA_LID_MULTICAST_MIN)
+			return false;
 		n->ports[port].info.state = SM_PORT_ACTIVE;
 	}
 	fabric_touch(s->f, node);
 	return true;
 }
 
-static bool tables_fill(struct setup *s, enum fabric_routing routing, uint32_t lids)
+static bool tables_fill(struct setup *s, enum fabric_routing routing)
 {
 	if (routing == FABRIC_UP_DOWN)
 		ranks_find(s);
 	for (uint32_t node = 0; node < s->count; node++) {
 		struct fabric_node *n = node_at(s, node);
+		uint32_t top = s->lids[s->subnet[s->first[node]]];
 
 		if (!is_switch(s, node))
 			continue;
-		if (lids > n->cfg.linear_max)
+		if (top >= n->cfg.linear_max)
 			return false;
 		n->switch_info.life_time = LIFE_TIME;
-		n->switch_info.linear_top = (uint16_t)(lids - 1);
+		n->switch_info.linear_top = (uint16_t)top;
 		switch_route(s, node, routing);
 	}
 	return true;
@@ -325,13 +392,14 @@ static bool tables_fill(struct setup *s, enum fabric_routing routing, uint32_t l
 
 int fabric_setup(struct fabric *f, enum fabric_routing routing)
 {
-	uint32_t lid = 1;
 	struct setup s;
 	bool is_good = setup_begin(&s, f);
 
+	if (is_good)
+		subnets_find(&s);
 	for (uint32_t node = 0; is_good && node < s.count; node++)
-		is_good = node_bring_up(&s, node, &lid);
-	is_good = is_good && tables_fill(&s, routing, lid);
+		is_good = node_bring_up(&s, node);
+	is_good = is_good && tables_fill(&s, routing);
 	setup_end(&s);
 	return is_good ? 0 : -1;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Brings a fabric up without a subnet manager: LIDs in the order of nodes and ports, tables by the
- * fewest hops, ports Active. For tests and simulations; a live fabric has OpenSM for this.
+ * fewest hops, ports Active. What routers join are subnets, each with a prefix and LIDs of its own.
+ * For tests and simulations; a live fabric has OpenSM for this.
  */
 #pragma once
 
