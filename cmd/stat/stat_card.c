@@ -22,9 +22,9 @@ static void print_end(const struct stat_line *l)
 
 static void print_port(const struct stat_line *l)
 {
-	printf("  port          %s: %s, MTU %s, %s\n", stat_text(l, "said"),
+	printf("  port          %s: %s, MTU %s, %s%s\n", stat_text(l, "said"),
 	       *stat_text(l, "mac") ? stat_text(l, "mac") : "no MAC address", stat_text(l, "mtu"),
-	       stat_number(l, "up") ? "up" : "down");
+	       stat_number(l, "up") ? "up" : "down: ", stat_text(l, "why"));
 	printf("                in %s frames, %s bytes; out %s frames, %s bytes; %s wait for room\n",
 	       stat_text(l, "frames_in"), stat_text(l, "bytes_in"), stat_text(l, "frames_out"),
 	       stat_text(l, "bytes_out"), stat_text(l, "held"));

@@ -51,7 +51,8 @@ uint64_t card_lines_expire(struct card *c)
 {
 	static const char *const kinds[CARD_LINES] = { [CARD_LINE_REFUSED] = "refused connections",
 						       [CARD_LINE_LINK] = "connections",
-						       [CARD_LINE_REQUEST] = "requests" };
+						       [CARD_LINE_REQUEST] = "requests",
+						       [CARD_LINE_PORT] = "the port" };
 	uint64_t due_ns = UINT64_MAX;
 
 	for (uint32_t i = 0; i < CARD_LINES; i++) {
@@ -76,9 +77,13 @@ struct card_end *card_end_next(struct card *c, struct card_end *end)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
+/*
+ * Without a buffer for them, frames that wait keep the port readable. What else comes there, as
+ * room for frames to it, is seen nevertheless: each time anew.
+ */
 void card_port_watch(struct card *c, bool is_watched)
 {
-	struct epoll_event e = { .events = is_watched ? EPOLLIN : 0,
+	struct epoll_event e = { .events = is_watched ? EPOLLIN : EPOLLIN | EPOLLET,
 				 .data.fd = lan_descriptor(c->port) };
 
 	CHECK(epoll_ctl(c->epoll, EPOLL_CTL_MOD, e.data.fd, &e) == 0);

@@ -202,11 +202,16 @@ void card_closed(struct card_end *e)
 
 void card_port_news(struct card *c)
 {
+	const struct lan_properties *is = lan_properties(c->port);
 	uint32_t news = lan_news(c->port), say = 0;
 	struct card_end *e = NULL;
 
 	if (news == 0)
 		return;
+	if (news & LAN_NEWS_LINK)
+		card_tell(c, CARD_LINE_PORT, "%s: link %s%s%s", c->file->config->port.is,
+			  is->is_up ? "up" : "down", is->is_up ? "" : ": ",
+			  is->is_up ? "" : weft_reason_text(is->why));
 	if (c->is_unit) {
 		say = news & LAN_NEWS_LINK ? CARD_SAY_LINK : 0;
 	} else {

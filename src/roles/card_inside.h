@@ -80,6 +80,7 @@ enum card_line {
 	CARD_LINE_REFUSED, /* it connects, and is not let in */
 	CARD_LINE_LINK,	   /* its link begins, ends, or cannot be had */
 	CARD_LINE_REQUEST, /* it asks, or answers */
+	CARD_LINE_PORT,	   /* the port's link comes and goes */
 	CARD_LINES
 };
 
@@ -173,7 +174,7 @@ __attribute__((format(printf, 3, 4))) void card_tell(struct card *c, enum card_l
 /* Tells how many lines were left out, when their second is over; when the next one is. */
 uint64_t card_lines_expire(struct card *c);
 
-/* Whether a frame at the port ends the sleep. */
+/* Whether frames that wait at the port keep it from sleeping; those that come always wake it. */
 void card_port_watch(struct card *c, bool is_watched);
 
 /* Iterates over ends in use: NULL gives the first. */

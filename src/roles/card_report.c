@@ -4,7 +4,7 @@
  * lines as in driver/stat/stat_report.h.
  *
  *	weft 1 version=... pid=... uptime_ms=... role=... program=weft
- *	port up=... mac=... mtu=... frames_in=... said=TEXT
+ *	port up=... why=... mac=... mtu=... frames_in=... said=TEXT
  *	drop way=in|out reason=... count=...
  *	link name=... state=... mac=... packets_in=... theirs=... waiting=...
  *	end
@@ -67,6 +67,8 @@ static void put_port(FILE *to, const struct card *c)
 
 	fputs("port", to);
 	put(to, "up", is->is_up);
+	if (!is->is_up)
+		fprintf(to, " why=%s", weft_reason_name(is->why));
 	if (is->has_mac)
 		put_mac(to, is->mac);
 	put(to, "mtu", is->mtu);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/reporter.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -10,12 +11,13 @@
 
 enum { CLIENTS_MAX = 4 };
 
-static const uint64_t client_ns = 1000000000;
+static const uint64_t client_ns = 1000000000, again_ns = 200 * 1000000;
 
 struct reporter {
 	char *(*text)(void *of, size_t *length);
 	void *of;
 	int listener, epoll;
+	uint64_t again_ns; /* when it listens again; 0: it does */
 	bool is_used[CLIENTS_MAX];
 	struct report_client clients[CLIENTS_MAX];
 };
@@ -89,9 +91,10 @@ static uint32_t place(struct reporter *r)
 static void accept_all(struct reporter *r, uint64_t now_ns)
 {
 	struct report_client c;
+	int error;
 
 	/* Bound: the backlog. */
-	while (report_client_accept(r->listener, &c) == 0) {
+	while ((error = report_client_accept(r->listener, &c)) == 0) {
 		uint32_t n = place(r);
 
 		c.end_ns = now_ns + client_ns;
@@ -101,6 +104,11 @@ static void accept_all(struct reporter *r, uint64_t now_ns)
 		r->is_used[n] = true;
 		if (!c.text || !report_client_send(&r->clients[n]) || !watch(r, c.fd, EPOLLOUT))
 			client_close(r, n);
+	}
+	/* Without descriptors those that wait would keep the listener readable. */
+	if (error != -EAGAIN && r->again_ns == 0) {
+		(void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, r->listener, NULL);
+		r->again_ns = now_ns + again_ns;
 	}
 }
 
@@ -117,6 +125,10 @@ uint64_t reporter_expire(struct reporter *r, uint64_t now_ns)
 {
 	uint64_t due_ns = UINT64_MAX;
 
+	if (r->again_ns != 0 && r->again_ns <= now_ns && watch(r, r->listener, EPOLLIN))
+		r->again_ns = 0;
+	if (r->again_ns != 0)
+		due_ns = r->again_ns > now_ns ? r->again_ns : now_ns + again_ns;
 	for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
 		uint64_t end_ns = r->clients[i].end_ns;
 

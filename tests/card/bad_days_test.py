@@ -6,6 +6,7 @@ Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`.
 """
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -230,6 +231,48 @@ def test_push_24_frames_in_sends_that_find_a_full_lan_are_dropped(folder):
             card.guest.send(frame(OTHER_MAC, b"more", 1000))
             wait_until("it came", lambda: card.unit.link()["packets_in"] > before)
         expect("dropped: %r" % card.unit.status(), card.unit.status()["busy"] >= 32)
+
+
+def test_push_24_a_port_that_has_room_again_is_found_without_a_free_buffer(folder):
+    """The host has none, as the LAN takes nothing of it. That it looks for no more frames must not keep it from
+    seeing that its guest takes some."""
+    with SocketCard(folder) as card:
+        host, sent = card.hosts[0], 0
+        while host.link()["for_port"] == 0:
+            for _ in range(64):
+                card.lan.send(frame(PEER_MAC, b"%d." % sent, 1514, OTHER_MAC))
+                sent += 1
+            expect("it ends: %r" % host.link(), sent < 1 << 14)
+        sent = 0
+        while host.status()["buffers_free"] > 0:
+            card.guest.send(frame(OTHER_MAC, b"%d." % sent, 1514))
+            sent += 1
+            expect("it ends: %r" % host.status(), sent < 1 << 12)
+        # The unit drops what the host had no elements for; the host has the others.
+        for n in range(host.link()["packets_in"]):
+            expect("frame %d" % n, card.guest.receive(is_experiment)[14:].startswith(b"%d." % n))
+        for n in range(sent):
+            expect("frame %d" % n, card.lan.receive(is_experiment)[14:].startswith(b"%d." % n))
+
+
+# ---- No descriptors ------------------------------------------------------------------------------
+
+def test_push_24_a_unit_without_descriptors_takes_its_lan_later(folder):
+    with SocketCard(folder) as card:
+        card.lan.close()
+        card.unit.await_line("link down: The peer of the frame port closed")
+        unit = card.unit.process.pid
+        limits = resource.prlimit(unit, resource.RLIMIT_NOFILE)
+        used = max(int(name) for name in os.listdir("/proc/%d/fd" % unit))
+        resource.prlimit(unit, resource.RLIMIT_NOFILE, (used + 1, limits[1]))
+        card.lan = Peer(os.path.join(folder, "lan"))
+        card.unit.await_line("link down: The process, or the host, has no file descriptor left")
+        card.hosts[0].await_line("the LAN is down")
+        resource.prlimit(unit, resource.RLIMIT_NOFILE, limits)
+        card.unit.await_line("link up", times=2)
+        sent = frame(PEER_MAC, b"at last", source=OTHER_MAC)
+        card.lan.send(sent)
+        expect_equal("it goes on", card.guest.receive(is_experiment), sent)
 
 
 # ---- Clumsy administrators -----------------------------------------------------------------------

@@ -70,6 +70,23 @@ void lan_watch_close(struct lan_port *port, struct lan_watch *w);
 bool lan_timer_open(struct lan_port *port, struct lan_watch *timer);
 void lan_timer_set(struct lan_watch *timer, uint64_t in_ns);
 
+/* What peers connect to, and when it is looked at again, after descriptors were lacking. */
+struct lan_listener {
+	struct lan_watch listener, timer; /* the descriptor and both calls are set by the kind */
+};
+
+/* False: there is no timer, says errno. What is open is to be closed in any case. */
+bool lan_accept_open(struct lan_port *port, struct lan_listener *l);
+void lan_accept_close(struct lan_port *port, struct lan_listener *l);
+
+/*
+ * The listener is readable: the peer's descriptor, or -1. While there is a peer others are sent away.
+ */
+int lan_accept(struct lan_port *port, struct lan_listener *l, bool has_peer);
+
+/* The timer has ended. */
+void lan_accept_again(struct lan_port *port, struct lan_listener *l);
+
 /* Properties as they are now; news if they were others. */
 void lan_link_is(struct lan_port *port, bool is_up, enum weft_reason why);
 void lan_mac_is(struct lan_port *port, const uint8_t mac[LAN_MAC_BYTES]);

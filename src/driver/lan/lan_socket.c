@@ -27,7 +27,8 @@ static const uint64_t again_ns = UINT64_C(1000) * 1000 * 1000;
 
 struct lan_socket {
 	struct lan_port port;
-	struct lan_watch listener, peer, timer;
+	struct lan_listener from; /* it listens, or not: */
+	struct lan_watch peer, timer;
 	bool is_connecting;
 	socklen_t to_length;
 	struct sockaddr_storage to;
@@ -119,7 +120,7 @@ static void lose(struct lan_socket *s, enum weft_reason why)
 	s->is_connecting = false;
 	s->port.has_input = false;
 	lan_link_is(&s->port, false, why);
-	if (s->listener.fd < 0)
+	if (s->timer.fd >= 0)
 		lan_timer_set(&s->timer, again_ns);
 }
 
@@ -151,21 +152,22 @@ static void on_timer(struct lan_port *port, uint32_t events)
 		begin(s);
 }
 
-/* Another peer than the one that is connected sees its connection end. */
 static void on_listener(struct lan_port *port, uint32_t events)
 {
 	struct lan_socket *s = socket_of(port);
-	int fd = call_accept(s->listener.fd);
+	int fd = lan_accept(port, &s->from, s->peer.fd >= 0);
 
 	(void)events;
 	if (fd < 0)
 		return;
-	if (s->peer.fd >= 0) {
-		call_close(fd);
-		return;
-	}
 	s->peer.fd = fd;
 	connected(s);
+}
+
+static void on_again(struct lan_port *port, uint32_t events)
+{
+	(void)events;
+	lan_accept_again(port, &socket_of(port)->from);
 }
 
 /* Sends what is left of the frame before. False: it is not all gone. */
@@ -202,11 +204,25 @@ static void on_peer(struct lan_port *port, uint32_t events)
 	port->has_input |= (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
 }
 
+static void socket_close_port(struct lan_port *port)
+{
+	struct lan_socket *s = socket_of(port);
+	const struct sockaddr_un *un = (const void *)&s->to;
+
+	if (s->from.listener.fd >= 0 && s->to.ss_family == AF_UNIX)
+		(void)unlink(un->sun_path);
+	lan_accept_close(port, &s->from);
+	lan_watch_close(port, &s->peer);
+	lan_watch_close(port, &s->timer);
+}
+
 static enum weft_reason socket_open(struct lan_port *port, const struct lan_plan *plan, char *why)
 {
 	struct lan_socket *s = socket_of(port);
+	enum weft_reason r;
 
-	s->listener = (struct lan_watch){ .fd = -1, .ready = on_listener };
+	s->from.listener = (struct lan_watch){ .fd = -1, .ready = on_listener };
+	s->from.timer = (struct lan_watch){ .fd = -1, .ready = on_again };
 	s->peer = (struct lan_watch){ .fd = -1, .ready = on_peer };
 	s->timer = (struct lan_watch){ .fd = -1, .ready = on_timer };
 	s->in.bytes = s->received;
@@ -220,23 +236,14 @@ static enum weft_reason socket_open(struct lan_port *port, const struct lan_plan
 		begin(s);
 		return WEFT_OK;
 	}
-	s->listener.fd = listen_at(s);
-	if (s->listener.fd < 0)
-		return lan_failed(why, plan->name, -s->listener.fd);
-	lan_watch(port, &s->listener, EPOLLIN);
-	return WEFT_OK;
-}
-
-static void socket_close_port(struct lan_port *port)
-{
-	struct lan_socket *s = socket_of(port);
-	const struct sockaddr_un *un = (const void *)&s->to;
-
-	if (s->listener.fd >= 0 && s->to.ss_family == AF_UNIX)
-		(void)unlink(un->sun_path);
-	lan_watch_close(port, &s->listener);
-	lan_watch_close(port, &s->peer);
-	lan_watch_close(port, &s->timer);
+	s->from.listener.fd = listen_at(s);
+	if (s->from.listener.fd < 0)
+		return lan_failed(why, plan->name, -s->from.listener.fd);
+	if (lan_accept_open(port, &s->from))
+		return WEFT_OK;
+	r = lan_failed(why, "a timer", errno);
+	socket_close_port(port);
+	return r;
 }
 
 /* Frames that have arrived whole. */

@@ -46,17 +46,19 @@ static void on_peer(struct lan_port *port, uint32_t events)
 static void on_listener(struct lan_port *port, uint32_t events)
 {
 	struct lan_vhost *v = vhost_of(port);
-	int fd = call_accept(v->listener.fd);
+	int fd = lan_accept(port, &v->from, v->peer.fd >= 0);
 
 	(void)events;
 	if (fd < 0)
 		return;
-	if (v->peer.fd >= 0) {
-		call_close(fd);
-		return;
-	}
 	v->peer.fd = fd;
 	lan_watch(port, &v->peer, EPOLLIN);
+}
+
+static void on_again(struct lan_port *port, uint32_t events)
+{
+	(void)events;
+	lan_accept_again(port, &vhost_of(port)->from);
 }
 
 static void on_kick(struct lan_port *port, uint32_t events)
@@ -80,9 +82,20 @@ static void on_room(struct lan_port *port, uint32_t events)
 		lose(v, WEFT_R_VHOST_MESSAGE);
 }
 
+static void vhost_close(struct lan_port *port)
+{
+	struct lan_vhost *v = vhost_of(port);
+
+	(void)unlink(v->path);
+	lan_accept_close(port, &v->from);
+	lan_watch_close(port, &v->peer);
+	vhost_forget(v);
+}
+
 static enum weft_reason vhost_open(struct lan_port *port, const struct lan_plan *plan, char *why)
 {
 	struct lan_vhost *v = vhost_of(port);
+	enum weft_reason r;
 
 	v->peer = (struct lan_watch){ .fd = -1, .ready = on_peer };
 	v->rings[VHOST_RX].kick = (struct lan_watch){ .fd = -1, .ready = on_room };
@@ -90,21 +103,16 @@ static enum weft_reason vhost_open(struct lan_port *port, const struct lan_plan 
 	v->rings[VHOST_RX].call = v->rings[VHOST_TX].call = -1;
 	port->is.mtu = MTU;
 	memcpy(v->path, plan->name, sizeof(v->path));
-	v->listener = (struct lan_watch){ .fd = lan_path_listen(v->path), .ready = on_listener };
-	if (v->listener.fd < 0)
-		return lan_failed(why, v->path, -v->listener.fd);
-	lan_watch(port, &v->listener, EPOLLIN);
-	return WEFT_OK;
-}
-
-static void vhost_close(struct lan_port *port)
-{
-	struct lan_vhost *v = vhost_of(port);
-
-	(void)unlink(v->path);
-	lan_watch_close(port, &v->listener);
-	lan_watch_close(port, &v->peer);
-	vhost_forget(v);
+	v->from.timer = (struct lan_watch){ .fd = -1, .ready = on_again };
+	v->from.listener = (struct lan_watch){ .fd = lan_path_listen(v->path),
+					       .ready = on_listener };
+	if (v->from.listener.fd < 0)
+		return lan_failed(why, v->path, -v->from.listener.fd);
+	if (lan_accept_open(port, &v->from))
+		return WEFT_OK;
+	r = lan_failed(why, "a timer", errno);
+	vhost_close(port);
+	return r;
 }
 
 static void call_guest(struct vhost_ring *r)

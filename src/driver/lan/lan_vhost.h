@@ -19,7 +19,8 @@ struct vhost_ring {
 struct lan_vhost {
 	struct lan_port port;
 	char path[LAN_NAME_MAX];
-	struct lan_watch listener, peer;
+	struct lan_listener from;
+	struct lan_watch peer;
 	uint64_t features, protocol;
 	struct lan_guest guest;
 	struct lan_guest mapped; /* what is mapped of each region: from 0 to its end */

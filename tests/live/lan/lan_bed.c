@@ -79,6 +79,19 @@ void lan_bed_until(struct lan_port *port, struct lan_port *other, bool is_up)
 	}
 }
 
+void lan_bed_starved(struct lan_port *port)
+{
+	struct pollfd p = { .fd = lan_descriptor(port), .events = POLLIN };
+
+	MUST_EQ(poll(&p, 1, PATIENCE_MS), 1);
+	/* It looks for the peer, or first whether there is one again. */
+	for (int i = 0; i < 2 && poll(&p, 1, 0) > 0; i++)
+		(void)lan_receive(port, NULL, 0);
+	EXPECT(!lan_properties(port)->is_up);
+	EXPECT_EQ(lan_properties(port)->why, WEFT_R_DESCRIPTORS);
+	EXPECT_EQ(poll(&p, 1, 0), 0);
+}
+
 struct lan_frame lan_bed_frame(struct lan_bed *bed, uint32_t at, uint32_t length, uint8_t seed)
 {
 	struct lan_frame f = bed->frames[at];

@@ -23,5 +23,11 @@ uint32_t lan_bed_receive(struct lan_bed *bed, struct lan_port *port);
 /* Does the work of two ports (either may be NULL) until the first is up, or down. */
 void lan_bed_until(struct lan_port *port, struct lan_port *other, bool is_up);
 
+/*
+ * The descriptors of this process are used up (tests/descriptors.h), and a peer has connected: it
+ * waits, the port says why, and has nothing to do meanwhile.
+ */
+void lan_bed_starved(struct lan_port *port);
+
 /* A frame of so many bytes from a pattern that the seed decides. */
 struct lan_frame lan_bed_frame(struct lan_bed *bed, uint32_t at, uint32_t length, uint8_t seed);

@@ -11,16 +11,23 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "live/lan/lan_bed.h"
 
 /* A peer at the socket of a listener, which speaks bytes. */
-static int raw_connect(const struct lan_bed *b)
+static void raw_connect_by(const struct lan_bed *b, int fd)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	snprintf(un.sun_path, sizeof(un.sun_path), "%.90s/s", b->folder);
 	REQUIRE(fd >= 0 && connect(fd, (const void *)&un, sizeof(un)) == 0);
+}
+
+static int raw_connect(const struct lan_bed *b)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	raw_connect_by(b, fd);
 	return fd;
 }
 
@@ -145,6 +152,24 @@ TEST(test_lan_socket_has_one_peer_at_a_time)
 	EXPECT(lan_properties(listener)->is_up);
 	close(first);
 	close(second);
+	lan_close(listener);
+	lan_bed_end(b);
+}
+
+/* No descriptor is left for a peer: it waits until there is one. */
+TEST(test_lan_socket_without_descriptors_waits_and_goes_on)
+{
+	struct lan_bed *b = lan_bed_make();
+	struct lan_port *listener = lan_bed_open(b, "socket:%s/s,listen");
+	int peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct rlimit before = descriptors_end();
+
+	raw_connect_by(b, peer);
+	lan_bed_starved(listener);
+	lan_bed_starved(listener); /* it has looked again */
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	lan_bed_until(listener, NULL, true);
+	close(peer);
 	lan_close(listener);
 	lan_bed_end(b);
 }

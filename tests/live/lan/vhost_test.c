@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "live/lan/lan_bed.h"
 #include "wire/vhost_user.h"
 
@@ -567,5 +568,24 @@ TEST(test_lan_vhost_guest_goes_and_another_comes)
 	memset(m->at, 0, MEMORY);
 	start(m, F_MRG | F_PROTOCOL | F_1 | F_GUEST_CSUM);
 	EXPECT_EQ(lan_properties(m->port)->takes, LAN_CSUM);
+	machine_end(m);
+}
+
+TEST(test_lan_vhost_without_descriptors_waits_and_goes_on)
+{
+	struct machine *m = started(F_MRG);
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct rlimit before;
+
+	close(m->peer);
+	until_lost(m, WEFT_R_LAN_ENDED);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%.90s/v", m->bed->folder);
+	m->peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	before = descriptors_end();
+	EXPECT_EQ(connect(m->peer, (const void *)&un, sizeof(un)), 0);
+	lan_bed_starved(m->port);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	memset(m->at, 0, MEMORY);
+	start(m, F_MRG);
 	machine_end(m);
 }
