@@ -6,7 +6,7 @@
  *	unicast		to the host whose address it is, else to those that are promiscuous
  *	multicast	to hosts that have the group in their filter, or want all
  *	broadcast	to all hosts but those that want none
- *	tagged		of these, to hosts that have the VLAN in their filter
+ *	tagged		of these, to hosts that have the VLAN of the outermost tag in their filter
  *
  * A frame of a host goes to other hosts by the same rules, and to the LAN unless it is for another
  * host alone. No host gets a frame to the address of another one, promiscuous or not. A host sends
@@ -52,7 +52,7 @@ struct push_lan_route {
 };
 
 /*
- * A frame came from a host, or from PUSH_LAN_WIRE; its first bytes suffice, 18 if there are so
+ * A frame came from a host, or from PUSH_LAN_WIRE; its first bytes suffice, 26 if there are so
  * many. Copy them first: another process may write the memory of a packet. WEFT_R_PUSH_FRAME: it
  * is too short; WEFT_R_PUSH_FOREIGN: the host may not send it.
  */

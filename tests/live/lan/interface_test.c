@@ -137,6 +137,9 @@ TEST(test_lan_packet_has_the_tag_of_a_vlan_where_it_was)
 	const char *why = why_not();
 	struct lan_bed *b;
 	struct lan_port *a, *c;
+	static const uint8_t tags[][10] = { { 0x81, 0, 0x60, 5, 0x88, 0xb5 },
+					    { 0x88, 0xa8, 0x60, 5, 0x88, 0xb5 },
+					    { 0x88, 0xa8, 0x60, 5, 0x81, 0, 0x20, 6, 0x88, 0xb5 } };
 	struct lan_frame f;
 	const struct lan_frame *got;
 	uint8_t sent[80];
@@ -147,13 +150,15 @@ TEST(test_lan_packet_has_the_tag_of_a_vlan_where_it_was)
 	b = lan_bed_make();
 	a = open_up(b, "packet:la");
 	c = open_up(b, "packet:lb");
-	f = frame_of(b, 0, sizeof(sent), 1);
-	memcpy(f.bytes + 12, (uint8_t[]){ 0x81, 0, 0x60, 5, 0x88, 0xb5 }, 6);
-	memcpy(sent, f.bytes, sizeof(sent));
-	EXPECT_EQ(lan_send(a, &f, 1), 1);
-	got = next_ours(b, c);
-	EXPECT_EQ(got->length, sizeof(sent));
-	EXPECT_MEM(got->bytes, sent, sizeof(sent));
+	for (uint32_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		f = frame_of(b, 0, sizeof(sent), 1);
+		memcpy(f.bytes + 12, tags[i], sizeof(tags[i]));
+		memcpy(sent, f.bytes, sizeof(sent));
+		EXPECT_EQ(lan_send(a, &f, 1), 1);
+		got = next_ours(b, c);
+		EXPECT_EQ(got->length, sizeof(sent));
+		EXPECT_MEM(got->bytes, sent, sizeof(sent));
+	}
 	lan_close(a);
 	lan_close(c);
 	ip("link del la");

@@ -99,6 +99,7 @@ static void host_up(struct unit *u, int nth, const uint8_t *mac, uint64_t featur
 	*e = (struct card_end){ .card = &u->card, .state = CARD_UP, .peer = nth == B };
 	push_config_init(&config, PUSH_UNIT, PUSH_MODE_RDMA);
 	card_hello(&u->card, &config.hello);
+	config.packets_max = CARD_FRAMES;
 	config.sends_max = MESSAGES;
 	config.messages = u->messages[nth];
 	MUST(push_link_create(&config, &e->link));
@@ -162,6 +163,24 @@ TEST(test_push_14_a_header_that_lies_reaches_no_other_host)
 		EXPECT_EQ(waits_for_b(u), 1);
 		unit_end(u);
 	}
+}
+
+/* Host b takes none of its frames: it holds no more buffers of the unit than are free. */
+TEST(test_push_05_push_24_no_host_has_all_buffers_of_the_unit)
+{
+	static const struct virtio_net good;
+	struct unit *u = unit_make();
+
+	host_up(u, A, mac_a, PUSH_FEATURES);
+	host_up(u, B, mac_b, PUSH_FEATURES);
+	for (uint32_t i = 0; i < 2 * CARD_FRAMES; i++)
+		packet(u, &good);
+	EXPECT_EQ(u->ends[B].frames_held, CARD_FRAMES / 2);
+	EXPECT_EQ(waits_for_b(u), CARD_FRAMES / 2);
+	EXPECT_EQ(u->card.free_frame_count, CARD_FRAMES / 2);
+	EXPECT_EQ(u->ends[B].dropped_greedy, 2 * CARD_FRAMES - CARD_FRAMES / 2);
+	EXPECT_EQ(u->card.counts.dropped_busy, 0);
+	unit_end(u);
 }
 
 TEST(test_push_05_a_connection_that_is_over_takes_nothing_from_the_next)

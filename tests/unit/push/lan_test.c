@@ -26,30 +26,44 @@ static struct push_lan *lan_of_three(void)
 	return n;
 }
 
-/* The hosts that get it, a bit each; 0x100: the LAN; 0x200: the sender may not. */
-static uint32_t to(struct push_lan *n, uint32_t from, const uint8_t *dst, const uint8_t *src,
-		   uint16_t vlan)
+enum { TAGS_MAX = 4, SENDER_MAY_NOT = 0x200, NO_FRAME = 0x400, Q = 0x8100, AD = 0x88a8 };
+
+struct tags {
+	uint32_t count;
+	uint16_t is[TAGS_MAX][2]; /* type, id */
+};
+
+/* The hosts that get it, a bit each; 0x100: the LAN. */
+static uint32_t to_tagged(struct push_lan *n, uint32_t from, const uint8_t *dst, const uint8_t *src,
+			  const struct tags *tags)
 {
-	uint8_t bytes[18];
+	uint8_t bytes[14 + 4 * TAGS_MAX];
 	struct wr w = wr_of(bytes, sizeof(bytes));
-	struct push_data frame = { bytes, 14 };
+	const struct push_data frame = { bytes, 14 + 4 * tags->count };
 	struct push_lan_route route;
+	enum weft_reason r;
 	uint32_t result, host;
 
 	wr_bytes(&w, dst, PUSH_MAC_BYTES);
 	wr_bytes(&w, src, PUSH_MAC_BYTES);
-	if (vlan) {
-		wr_u16(&w, 0x8100);
-		wr_u16(&w, vlan | 0xe000);
-		frame.length = 18;
+	for (uint32_t i = 0; i < tags->count; i++) {
+		wr_u16(&w, tags->is[i][0]);
+		wr_u16(&w, tags->is[i][1] | 0xe000);
 	}
 	wr_u16(&w, 0x0800);
-	if (push_lan_route(n, from, &frame, 5000, &route) == WEFT_R_PUSH_FOREIGN)
-		return 0x200;
+	r = push_lan_route(n, from, &frame, 5000, &route);
+	if (r != WEFT_OK)
+		return r == WEFT_R_PUSH_FOREIGN ? SENDER_MAY_NOT : NO_FRAME;
 	result = route.is_to_wire ? 0x100 : 0;
 	while (push_lan_next(n, &route, &host))
 		result |= 1U << host;
 	return result;
+}
+
+static uint32_t to(struct push_lan *n, uint32_t from, const uint8_t *dst, const uint8_t *src,
+		   uint16_t vlan)
+{
+	return to_tagged(n, from, dst, src, &(struct tags){ vlan != 0, { { Q, vlan } } });
 }
 
 TEST(test_push_05_a_frame_goes_to_the_host_whose_address_it_has)
@@ -133,6 +147,36 @@ TEST(test_push_05_tagged_frames_stay_in_their_vlan)
 	EXPECT_EQ(to(n, PUSH_LAN_WIRE, macs[1], outside, 9), 2);
 	EXPECT_EQ(to(n, 0, all, macs[0], 9), 0x200);
 	EXPECT_EQ(to(n, 1, all, macs[1], 9), 0x104);
+	push_lan_destroy(n);
+}
+
+/* A provider's tag, and tags of priority alone, do not lead around the filter. */
+TEST(test_push_05_the_outermost_tag_with_an_id_decides)
+{
+	static const struct {
+		struct tags tags;
+		uint32_t of_lan, of_host; /* to all, from the LAN and from host 1 */
+	} cases[] = {
+		{ { 1, { { AD, 9 } } }, 6, 0x104 },
+		{ { 1, { { AD, 8 } } }, 4, SENDER_MAY_NOT },
+		{ { 2, { { AD, 9 }, { Q, 8 } } }, 6, 0x104 },
+		{ { 2, { { AD, 8 }, { Q, 9 } } }, 4, SENDER_MAY_NOT },
+		{ { 2, { { Q, 0 }, { Q, 8 } } }, 4, SENDER_MAY_NOT },
+		{ { 2, { { AD, 0 }, { Q, 9 } } }, 6, 0x104 },
+		{ { 3, { { Q, 0 }, { AD, 0 }, { Q, 8 } } }, 4, SENDER_MAY_NOT },
+		{ { 2, { { Q, 0 }, { AD, 0 } } }, 7, 0x105 },
+		{ { 4, { { Q, 0 }, { Q, 0 }, { Q, 0 }, { Q, 8 } } }, NO_FRAME, NO_FRAME },
+	};
+	struct push_lan *n = lan_of_three();
+
+	push_lan_filter(n, 1, &(struct push_filter){ .vlan_count = 2, .vlans = { 7, 9 } });
+	push_lan_filter(n, 2, &(struct push_filter){ .flags = PUSH_FILTER_ALL_VLANS });
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		harness_note("case %u", i);
+		EXPECT_EQ(to_tagged(n, PUSH_LAN_WIRE, all, outside, &cases[i].tags),
+			  cases[i].of_lan);
+		EXPECT_EQ(to_tagged(n, 1, all, macs[1], &cases[i].tags), cases[i].of_host);
+	}
 	push_lan_destroy(n);
 }
 
