@@ -80,7 +80,8 @@ bool lan_accept_open(struct lan_port *port, struct lan_listener *l);
 void lan_accept_close(struct lan_port *port, struct lan_listener *l);
 
 /*
- * The listener is readable: the peer's descriptor, or -1. While there is a peer others are sent away.
+ * The listener is readable: the peer's descriptor, or -1. While there is a peer others are sent
+ * away.
  */
 int lan_accept(struct lan_port *port, struct lan_listener *l, bool has_peer);
 
