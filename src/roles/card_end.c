@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connection between the two ends of a card. It begins with the greeting of directed I/O, so that
- * each knows the other by its key. Then every message of channel 0 carries a sequence number and a
- * seal; channel 1 writes into elements, whose handles only sealed messages tell.
+ * A connection between the two ends of a card. After the greeting (card_greet.c) every message of
+ * channel 0 carries a sequence number and a seal; channel 1 writes into elements, whose handles
+ * only sealed messages tell.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include "base/check.h"
-#include "driver/sys/system_reason.h"
 #include "roles/card_inside.h"
-
-static const uint64_t greeting_ns = UINT64_C(5000000000);
 
 static uint32_t element_total(const struct card_end *e)
 {
@@ -88,11 +83,6 @@ static enum weft_reason pools_open(struct card_end *e)
 static uint8_t *receive_of(const struct card_end *e, uint32_t nth)
 {
 	return e->buffers + (size_t)(CARD_MESSAGES + nth) * CARD_MESSAGE_BYTES;
-}
-
-static uint8_t *message_of(const struct card_end *e, uint32_t nth)
-{
-	return e->buffers + (size_t)nth * CARD_MESSAGE_BYTES;
 }
 
 static enum weft_reason receive_post(struct card_end *e, uint32_t nth)
@@ -212,7 +202,7 @@ static enum weft_reason end_make(struct card *c, enum rdma_wire wire, struct car
 	*e = (struct card_end){ .card = c, .since_ns = c->now_ns };
 	if (c->ends_used <= e - c->ends)
 		c->ends_used = (uint32_t)(e - c->ends) + 1;
-	e->deadline_ns = c->now_ns + greeting_ns;
+	e->deadline_ns = card_greet_deadline(c);
 	rdma_end_init(&e->rdma, wire);
 	e->rdma.is_uc = card_is_send_mode(c);
 	pools_plan(e);
@@ -320,29 +310,7 @@ const char *card_end_name(const struct card_end *e, char text[WEFT_ADDRESS_TEXT]
 	return text;
 }
 
-/* ---- Greeting ------------------------------------------------------------------------------- */
-
-/* Posts a message of the greeting, that lies in one of the buffers. */
-static void message_post(struct card_end *e, uint32_t nth, size_t length)
-{
-	struct weft_sge sge = { .addr = (uintptr_t)message_of(e, nth),
-				.length = (uint32_t)length,
-				.tag = e->buffers_tag };
-	struct weft_send_wr wr = {
-		.id = (uint64_t)nth << CARD_WORK_BITS | CARD_WORK_MESSAGE,
-		.opcode = WEFT_OP_SEND,
-		.flags = WEFT_SIGNALLED | WEFT_SOLICITED,
-		.sges = &sge,
-		.sge_count = 1,
-	};
-
-	if (weft_qp_post_send(e->qp, &wr, 1, NULL) == WEFT_OK)
-		e->posted_sends++;
-	else
-		card_end_hang_up(e, WEFT_R_PEER_GONE);
-}
-
-static enum weft_reason link_make(struct card_end *e)
+enum weft_reason card_end_link_make(struct card_end *e)
 {
 	struct card *c = e->card;
 	struct push_config config;
@@ -370,87 +338,12 @@ static enum weft_reason link_make(struct card_end *e)
 	return r == WEFT_OK ? pools_open(e) : r;
 }
 
-/* A host has one connection: the newer one. */
-static void replace(struct card_end *by)
-{
-	struct card_end *e = NULL;
-
-	while ((e = card_end_next(by->card, e)) != NULL) {
-		if (e != by && e->state == CARD_UP && e->peer == by->peer)
-			card_end_hang_up(e, WEFT_R_RIO_TWICE);
-	}
-}
-
-static void greeted(struct card_end *e)
-{
-	const struct card_config *c = e->card->file->config;
-	struct rio_known known = rio_handshake_peer(&e->handshake);
-	enum weft_reason r;
-
-	for (e->peer = 0; e->peer < c->peer_count; e->peer++) {
-		if (memcmp(c->known[e->peer].key, known.key, RIO_KEY_BYTES) == 0)
-			break;
-	}
-	CHECK(e->peer < c->peer_count); /* the handshake knows no others */
-	replace(e);
-	e->state = CARD_UP;
-	e->since_ns = e->card->now_ns;
-	e->deadline_ns = e->card->now_ns + c->alive_ns;
-	r = link_make(e);
-	if (r != WEFT_OK)
-		card_end_hang_up(e, r);
-	else if (!card_is_send_mode(e->card))
-		push_up(e->link, e->card->now_ns);
-	else if (!e->card->is_unit)
-		card_data_dial(e); /* both ends go on when it is up */
-}
-
-static void greet(struct card_end *e)
-{
-	size_t length;
-
-	/* Bound: a handshake has three messages. */
-	while (e->state == CARD_GREETING && e->free_message_count > 0) {
-		uint32_t nth = e->free_messages[e->free_message_count - 1];
-
-		length = rio_handshake_say(&e->handshake, message_of(e, nth));
-		if (length == 0)
-			break;
-		e->free_message_count--;
-		message_post(e, nth, length);
-	}
-	if (e->state == CARD_GREETING && rio_handshake_is_done(&e->handshake))
-		greeted(e);
-}
-
-static void greet_begin(struct card_end *e)
-{
-	static const struct rio_handshake_limits no_limits;
-	static const struct rio_address nowhere;
-	struct card *c = e->card;
-	const struct card_config *k = c->file->config;
-	const struct rio_book book = { k->known, k->peer_count };
-	uint8_t random[RIO_SEED_BYTES];
-
-	if (getrandom(random, sizeof(random), 0) != sizeof(random)) {
-		card_end_hang_up(e, system_reason(errno));
-		return;
-	}
-	e->state = CARD_GREETING;
-	e->deadline_ns = c->now_ns + greeting_ns;
-	if (c->is_unit)
-		rio_handshake_await(&e->handshake, &c->file->self, &book, &no_limits, random);
-	else
-		rio_handshake_dial(&e->handshake, &c->file->self, &k->known[0], &nowhere, random);
-	greet(e);
-}
-
 void card_end_event(struct card_end *e, const struct weft_event *event)
 {
 	if (e->state == CARD_FREE || e->state == CARD_DYING || !rdma_end_event(&e->rdma, event))
 		return;
 	if (e->rdma.state == RDMA_UP && e->state == CARD_CONNECTING)
-		greet_begin(e);
+		card_greet_begin(e);
 	else if (e->rdma.state == RDMA_DOWN)
 		card_end_hang_up(e, e->rdma.reason == WEFT_OK ? WEFT_R_PEER_GONE : e->rdma.reason);
 }
@@ -475,16 +368,13 @@ static void came(struct card_end *e, uint8_t *bytes, const struct weft_completio
 
 	/* The first message may overtake the event that says the connection is up. */
 	if (e->state == CARD_CONNECTING)
-		greet_begin(e);
+		card_greet_begin(e);
 	e->deadline_ns = card->now_ns + card->file->config->alive_ns;
 	if (c->opcode == WEFT_OP_RECV_WRITE_IMM) {
 		if (e->link)
 			(void)push_written(e->link, c->imm, c->byte_count, card->now_ns);
 	} else if (e->state == CARD_GREETING) {
-		e->deadline_ns = card->now_ns + greeting_ns;
-		r = rio_handshake_take(&e->handshake, bytes, c->byte_count);
-		if (r == WEFT_OK)
-			greet(e);
+		r = card_greet_take(e, bytes, c->byte_count);
 	} else if (e->state == CARD_UP) {
 		r = message_open(e, bytes, c->byte_count, &body);
 		if (r == WEFT_OK)
@@ -555,7 +445,7 @@ static void flush(struct card_end *e)
 static void act_send(struct card_end *e, const struct push_act *act)
 {
 	uint32_t nth = (uint32_t)((act->bytes - e->messages) / PUSH_MSG_BYTES_MAX);
-	uint8_t *to = message_of(e, nth);
+	uint8_t *to = card_end_message(e, nth);
 
 	memcpy(to, act->bytes, act->length);
 	e->sges[e->queued] = (struct weft_sge){

@@ -3,7 +3,8 @@
  * Inside an end of a split network card:
  *
  *	card.c          life, the loop
- *	card_end.c      a connection: greeting, what is posted, what completes
+ *	card_end.c      a connection: what is posted, what completes
+ *	card_greet.c    how it begins: each end proves its key
  *	card_data.c     its second one, in Send mode
  *	card_frames.c   frames: from the port to links, from links to the port and to other links
  *	card_control.c  what the two ends say of themselves: offers, addresses, filters, link state
@@ -209,6 +210,26 @@ static inline bool card_is_send_mode(const struct card *c)
 {
 	return c->file->config->mode == PUSH_MODE_SEND;
 }
+
+/* The peer is known: makes the link, and opens the pools. */
+enum weft_reason card_end_link_make(struct card_end *e);
+
+/* The buffer of a message to be sent. */
+static inline uint8_t *card_end_message(const struct card_end *e, uint32_t nth)
+{
+	return e->buffers + (size_t)nth * CARD_MESSAGE_BYTES;
+}
+
+/* ---- card_greet.c --------------------------------------------------------------------------- */
+
+/* When a connection that begins, or goes on, now must have greeted. */
+uint64_t card_greet_deadline(const struct card *c);
+
+/* The connection is up. */
+void card_greet_begin(struct card_end *e);
+
+/* A message of the greeting came. After the last one the end is UP, with its link. */
+enum weft_reason card_greet_take(struct card_end *e, const uint8_t *bytes, size_t length);
 
 /* ---- card_data.c ---------------------------------------------------------------------------- */
 
