@@ -2,6 +2,7 @@
 /* Words are cut out of the text in place, so a word's offset in its line is its column. */
 #include "base/config_lines.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool config_complain(struct config_reader *r, const char *at, const char *why)
@@ -114,6 +115,21 @@ static bool read_line(struct config_reader *r, char *line)
 	if (!k)
 		return config_complain(r, r->words[0], "there is no such keyword");
 	return read_keyword(r, k, at);
+}
+
+void *config_copy(size_t bytes, const char *text, size_t length, struct config_complaint *complaint)
+{
+	uint8_t *room;
+
+	*complaint = (struct config_complaint){ 1, 1, "there is no memory for it" };
+	if (length > CONFIG_BYTES_MAX) {
+		complaint->why = "a file has at most 1 MiB";
+		return NULL;
+	}
+	room = calloc(1, bytes + length + 1);
+	if (room && length > 0)
+		memcpy(room + bytes, text, length);
+	return room;
 }
 
 bool config_lines_read(struct config_reader *r, char *text, size_t length)

@@ -58,6 +58,13 @@ struct config_reader {
 	uint32_t count;
 };
 
+/*
+ * A struct of so many bytes, all 0, with the text and a NUL behind it: what words point into. NULL:
+ * the file is too long or there is no memory, as the complaint says.
+ */
+void *config_copy(size_t bytes, const char *text, size_t length,
+		  struct config_complaint *complaint);
+
 /* Reads all lines; text[length] can be written. False: the complaint says why. */
 bool config_lines_read(struct config_reader *r, char *text, size_t length);
 

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/config_lines.h"
+#include "rio/config_words.h"
 #include "store/plan.h"
 
 enum { PREFIX_MAX = 128 };
 
 static const uint64_t memory_max = UINT64_C(1) << 40;
 static const uint64_t ms_ns = UINT64_C(1000000), second_ns = UINT64_C(1000000000);
-static const uint64_t hour_ns = UINT64_C(3600000000000), day_ns = UINT64_C(86400000000000);
+static const uint64_t day_ns = UINT64_C(86400000000000);
 
 static struct rio_config *config_of(const struct config_reader *r)
 {
@@ -24,8 +24,6 @@ static struct rio_config *config_of(const struct config_reader *r)
 
 /* ---- Words ---------------------------------------------------------------------------------- */
 
-static const char bad_name[] = "a name is 1 to 64 letters, digits, - _ and . and is not any";
-static const char bad_platform[] = "a platform identifier is two whole numbers from 1: 7.1";
 static const char bad_size[] = "a size is a whole number with k, M, G, T or P, or without";
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
@@ -45,8 +43,7 @@ static bool read_role(struct config_reader *r)
 
 static bool read_self(struct config_reader *r)
 {
-	return rio_platform_read(r->words[1], &config_of(r)->self) ||
-	       config_complain(r, r->words[1], bad_platform);
+	return rio_config_self(r, &config_of(r)->self);
 }
 
 static bool read_key(struct config_reader *r)
@@ -78,22 +75,12 @@ static bool read_timeout(struct config_reader *r)
 
 static bool read_spin(struct config_reader *r)
 {
-	uint64_t *ns = &config_of(r)->spin_ns;
-
-	return (quantity_time(config_word(r->words[1]), ns) && *ns <= second_ns) ||
-	       config_complain(r, r->words[1],
-			       "a time to spin is a whole number with us or ms, up to 1s");
+	return rio_config_spin(r, &config_of(r)->spin_ns);
 }
 
 static bool read_alive(struct config_reader *r)
 {
-	uint64_t *ns = &config_of(r)->alive_ns;
-
-	return (quantity_time(config_word(r->words[1]), ns) && *ns >= second_ns &&
-		*ns <= hour_ns) ||
-	       config_complain(
-		       r, r->words[1],
-		       "a time of silence is a whole number with ms or s, from 1s to 3600s");
+	return rio_config_alive(r, &config_of(r)->alive_ns);
 }
 
 static bool read_requests(struct config_reader *r)
@@ -192,14 +179,8 @@ static bool read_peer(struct config_reader *r, enum rio_role role)
 	struct rio_known known = { .role = role };
 	const char *why;
 
-	if (!rio_name_is_good(peer.name))
-		return config_complain(r, r->words[1], bad_name);
-	if (!rio_platform_read(r->words[2], &known.platform))
-		return config_complain(r, r->words[2], bad_platform);
-	if (!rio_key_read(r->words[3], known.key))
-		return config_complain(
-			r, r->words[3],
-			"a public key is 64 hexadecimal digits, as weft key shows them");
+	if (!rio_config_known(r, &known))
+		return false;
 	if (r->count > 4) {
 		if (!is_dialled(c->role, role))
 			return config_complain(r, r->words[4],
@@ -245,8 +226,8 @@ static bool read_device(struct config_reader *r)
 	if (!quantity_number(config_word(r->words[1]), &number) || number == 0 ||
 	    number > RIO_CONFIG_DEVICE_NUMBER_MAX)
 		return config_complain(r, r->words[1], "a device's number is 1 to 65535");
-	if (!rio_name_is_good(r->words[2]))
-		return config_complain(r, r->words[2], bad_name);
+	if (!rio_config_name(r, r->words[2]))
+		return false;
 	for (uint32_t i = 0; i < c->device_count; i++) {
 		if (c->devices[i].number == number)
 			return config_complain(r, r->words[1], "this number is another device's");
@@ -543,27 +524,20 @@ static bool finish(struct config_reader *r)
 bool rio_config_read(const char *text, size_t length, struct rio_config **config,
 		     struct config_complaint *complaint)
 {
-	struct rio_config *c;
-	struct config_reader r = { .keywords = keywords,
+	struct rio_config *c = config_copy(offsetof(struct rio_config, text), text, length,
+					   complaint);
+	struct config_reader r = { .of = c,
+				   .keywords = keywords,
 				   .keyword_count = KEYWORDS,
 				   .allows = allows,
 				   .complaint = complaint };
 
-	*complaint = (struct config_complaint){ 1, 1, "there is no memory for it" };
-	if (length > CONFIG_BYTES_MAX) {
-		complaint->why = "a file has at most 1 MiB";
-		return false;
-	}
-	c = calloc(1, sizeof(*c) + length + 1);
 	if (!c)
 		return false;
-	if (length > 0)
-		memcpy(c->text, text, length);
 	c->timeout_ns = 30 * 1000 * ms_ns;
 	c->alive_ns = 10 * second_ns;
 	c->requests_max = 64;
 	c->etcd_prefix = "/weft/";
-	r.of = c;
 	if (!config_lines_read(&r, c->text, length) || !finish(&r)) {
 		free(c);
 		return false;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lan/plan.h"
+#include "rio/config_words.h"
 #include "rio/names.h"
 #include "roles/key_file.h"
 
@@ -33,9 +34,7 @@ static bool read_role(struct config_reader *r)
 
 static bool read_self(struct config_reader *r)
 {
-	return rio_platform_read(r->words[1], &config_of(r)->self) ||
-	       config_complain(r, r->words[1],
-			       "a platform identifier is two whole numbers from 1: 7.1");
+	return rio_config_self(r, &config_of(r)->self);
 }
 
 static bool read_key(struct config_reader *r)
@@ -115,22 +114,12 @@ static bool read_inline(struct config_reader *r)
 
 static bool read_spin(struct config_reader *r)
 {
-	uint64_t *ns = &config_of(r)->spin_ns;
-
-	return (quantity_time(config_word(r->words[1]), ns) && *ns <= second_ns) ||
-	       config_complain(r, r->words[1],
-			       "a time to spin is a whole number with us or ms, up to 1s");
+	return rio_config_spin(r, &config_of(r)->spin_ns);
 }
 
 static bool read_alive(struct config_reader *r)
 {
-	uint64_t *ns = &config_of(r)->alive_ns;
-
-	return (quantity_time(config_word(r->words[1]), ns) && *ns >= second_ns &&
-		*ns <= CARD_ALIVE_S_MAX * second_ns) ||
-	       config_complain(
-		       r, r->words[1],
-		       "a time of silence is a whole number with ms or s, from 1s to 3600s");
+	return rio_config_alive(r, &config_of(r)->alive_ns);
 }
 
 /* NULL, or the text of the conflict with an earlier peer. */
@@ -160,17 +149,8 @@ static bool read_peer(struct config_reader *r, enum rio_role role)
 	struct rio_known known = { .role = role };
 	const char *why;
 
-	if (!rio_name_is_good(peer.name))
-		return config_complain(
-			r, r->words[1],
-			"a name is 1 to 64 letters, digits, - _ and . and is not any");
-	if (!rio_platform_read(r->words[2], &known.platform))
-		return config_complain(r, r->words[2],
-				       "a platform identifier is two whole numbers from 1: 7.1");
-	if (!rio_key_read(r->words[3], known.key))
-		return config_complain(
-			r, r->words[3],
-			"a public key is 64 hexadecimal digits, as weft key shows them");
+	if (!rio_config_known(r, &known))
+		return false;
 	if (role == RIO_CARD_UNIT) {
 		peer.address = r->words[4];
 	} else if (r->count > 4) {
@@ -283,27 +263,20 @@ static bool finish(struct config_reader *r)
 bool card_config_read(const char *text, size_t length, struct card_config **config,
 		      struct config_complaint *complaint)
 {
-	struct card_config *c;
-	struct config_reader r = { .keywords = keywords,
+	struct card_config *c = config_copy(offsetof(struct card_config, text), text, length,
+					    complaint);
+	struct config_reader r = { .of = c,
+				   .keywords = keywords,
 				   .keyword_count = KEYWORDS,
 				   .allows = allows,
 				   .complaint = complaint };
 
-	*complaint = (struct config_complaint){ 1, 1, "there is no memory for it" };
-	if (length > CONFIG_BYTES_MAX) {
-		complaint->why = "a file has at most 1 MiB";
-		return false;
-	}
-	c = calloc(1, sizeof(*c) + length + 1);
 	if (!c)
 		return false;
-	if (length > 0)
-		memcpy(c->text, text, length);
 	c->wire = RDMA_ROCE;
 	c->mode = PUSH_MODE_RDMA;
 	c->mtu = 1500;
 	c->alive_ns = 10 * second_ns;
-	r.of = c;
 	if (!config_lines_read(&r, c->text, length) || !finish(&r)) {
 		free(c);
 		return false;
@@ -319,19 +292,9 @@ void card_config_destroy(struct card_config *c)
 
 /* ---- What it names -------------------------------------------------------------------------- */
 
-static bool read_file(const char *path, struct card_config **config, char why[CONFIG_FILE_WHY])
+static bool parse(const char *text, size_t length, void *config, struct config_complaint *complaint)
 {
-	struct config_complaint complaint;
-	char *text = NULL;
-	size_t length = 0;
-	bool is_read;
-
-	if (!config_file_read(path, &text, &length, why))
-		return false;
-	is_read = card_config_read(text, length, config, &complaint);
-	free(text);
-	return is_read || config_refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column,
-					complaint.why);
+	return card_config_read(text, length, config, complaint);
 }
 
 static bool read_identity(const char *path, struct card_file *f, char why[CONFIG_FILE_WHY])
@@ -374,7 +337,7 @@ bool card_file_open(const char *path, enum rio_role role, struct card_file *f,
 		    char why[CONFIG_FILE_WHY])
 {
 	*f = (struct card_file){ 0 };
-	if (!read_file(path, &f->config, why))
+	if (!config_file_parse(path, parse, &f->config, why))
 		return false;
 	if ((f->config->role == role ||
 	     config_refuse(why, "%s: this is the file of another role: %s, not %s", path,

@@ -15,7 +15,6 @@
 enum {
 	CARD_PEERS_MAX = 64,
 	CARD_INLINE_MAX = 1024,
-	CARD_ALIVE_S_MAX = 3600,
 };
 
 /* An end at the other side: of a host its unit, of a unit one of its hosts. */

@@ -137,6 +137,24 @@ bool config_file_read_secret(const char *path, char **text, size_t *length,
 	return is_read;
 }
 
+bool config_file_parse(const char *path,
+		       bool (*parse)(const char *text, size_t length, void *config,
+				     struct config_complaint *complaint),
+		       void *config, char why[CONFIG_FILE_WHY])
+{
+	struct config_complaint complaint;
+	char *text = NULL;
+	size_t length = 0;
+	bool is_read;
+
+	if (!config_file_read(path, &text, &length, why))
+		return false;
+	is_read = parse(text, length, config, &complaint);
+	free(text);
+	return is_read || config_refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column,
+					complaint.why);
+}
+
 char *config_file_beside(const char *config_path, const char *path)
 {
 	const char *slash = strrchr(config_path, '/');

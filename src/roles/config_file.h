@@ -26,6 +26,15 @@ bool config_file_read(const char *path, char **text, size_t *length, char why[CO
 bool config_file_read_secret(const char *path, char **text, size_t *length,
 			     char why[CONFIG_FILE_WHY]);
 
+/*
+ * The file, as `parse` reads its text into *config; else why has path, line and column of what it
+ * complains of.
+ */
+bool config_file_parse(const char *path,
+		       bool (*parse)(const char *text, size_t length, void *config,
+				     struct config_complaint *complaint),
+		       void *config, char why[CONFIG_FILE_WHY]);
+
 /* Whether only this user, or root, can read and write the open file; else why. */
 bool config_file_is_private(int fd, const char *path, char *why, size_t room);
 

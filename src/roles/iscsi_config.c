@@ -8,19 +8,9 @@
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static bool read_config(const char *path, struct iscsi_config **config, char why[CONFIG_FILE_WHY])
+static bool parse(const char *text, size_t length, void *config, struct config_complaint *complaint)
 {
-	struct config_complaint complaint;
-	char *text = NULL;
-	size_t length = 0;
-	bool is_read;
-
-	if (!config_file_read(path, &text, &length, why))
-		return false;
-	is_read = iscsi_config_read(text, length, config, &complaint);
-	free(text);
-	return is_read || config_refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column,
-					complaint.why);
+	return iscsi_config_read(text, length, config, complaint);
 }
 
 static bool read_portals(struct iscsi_host *host, char why[CONFIG_FILE_WHY])
@@ -136,7 +126,7 @@ bool iscsi_host_open(const char *path, struct iscsi_host **out, char why[CONFIG_
 		free(host);
 		return config_refuse(why, "%s: there is no memory for it", path);
 	}
-	if (read_config(path, &host->config, why) && read_portals(host, why) &&
+	if (config_file_parse(path, parse, &host->config, why) && read_portals(host, why) &&
 	    read_networks(host, why) && read_all_secrets(host, why)) {
 		*out = host;
 		return true;

@@ -10,19 +10,9 @@
 
 /* ---- The file ------------------------------------------------------------------------------- */
 
-static bool read_config(const char *path, struct rio_config **config, char why[RIO_HOST_WHY])
+static bool parse(const char *text, size_t length, void *config, struct config_complaint *complaint)
 {
-	struct config_complaint complaint;
-	char *text = NULL;
-	size_t length = 0;
-	bool is_read;
-
-	if (!config_file_read(path, &text, &length, why))
-		return false;
-	is_read = rio_config_read(text, length, config, &complaint);
-	free(text);
-	return is_read || config_refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column,
-					complaint.why);
+	return rio_config_read(text, length, config, complaint);
 }
 
 /* ---- What it names -------------------------------------------------------------------------- */
@@ -115,7 +105,7 @@ bool rio_host_open(const char *path, enum rio_role role, struct rio_host **out,
 		free(host);
 		return config_refuse(why, "%s: there is no memory for it", path);
 	}
-	if (!read_config(path, &host->config, why)) {
+	if (!config_file_parse(path, parse, &host->config, why)) {
 		rio_host_close(host);
 		return false;
 	}

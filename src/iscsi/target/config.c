@@ -291,28 +291,11 @@ static bool finish(struct config_reader *r)
 	return true;
 }
 
-/* Makes room for a struct with the text at its end, which it copies. NULL: refused. */
-static void *text_copy(size_t bytes, const char *text, size_t length,
-		       struct config_complaint *complaint)
-{
-	uint8_t *room;
-
-	*complaint = (struct config_complaint){ 1, 1, "there is no memory for it" };
-	if (length > CONFIG_BYTES_MAX) {
-		complaint->why = "a file has at most 1 MiB";
-		return NULL;
-	}
-	room = calloc(1, bytes + length + 1);
-	if (room && length > 0)
-		memcpy(room + bytes, text, length);
-	return room;
-}
-
 bool iscsi_config_read(const char *text, size_t length, struct iscsi_config **config,
 		       struct config_complaint *complaint)
 {
-	struct iscsi_config *c = text_copy(offsetof(struct iscsi_config, text), text, length,
-					   complaint);
+	struct iscsi_config *c = config_copy(offsetof(struct iscsi_config, text), text, length,
+					     complaint);
 	struct config_reader r = { .of = c,
 				   .keywords = keywords,
 				   .keyword_count = sizeof(keywords) / sizeof(keywords[0]),
@@ -395,8 +378,8 @@ static bool check_accounts(struct config_reader *r)
 bool iscsi_secrets_read(const char *text, size_t length, struct iscsi_secrets **secrets,
 			struct config_complaint *complaint)
 {
-	struct iscsi_secrets *s = text_copy(offsetof(struct iscsi_secrets, text), text, length,
-					    complaint);
+	struct iscsi_secrets *s = config_copy(offsetof(struct iscsi_secrets, text), text, length,
+					      complaint);
 	struct config_reader r = { .of = s,
 				   .keywords = account_keywords,
 				   .keyword_count = sizeof(account_keywords) /
