@@ -88,9 +88,17 @@ static const struct counter extended[] = {
 
 /* ---- Members of structs --------------------------------------------------------------------- */
 
-static uint64_t *count_at(struct fabric_port_counts *counts, const struct counter *c)
+static uint64_t count_get(const struct fabric_port_counts *counts, const struct counter *c)
 {
-	return (uint64_t *)((unsigned char *)counts + c->counts);
+	uint64_t count;
+
+	memcpy(&count, (const unsigned char *)counts + c->counts, sizeof(count));
+	return count;
+}
+
+static void count_set(struct fabric_port_counts *counts, const struct counter *c, uint64_t count)
+{
+	memcpy((unsigned char *)counts + c->counts, &count, sizeof(count));
 }
 
 static uint64_t value_get(const struct counter *c, const void *from)
@@ -137,7 +145,7 @@ static struct fabric_port_counts *cleared(struct fabric_node_port *p, const stru
 
 static uint64_t counted(struct fabric_node_port *p, const struct kind *k, const struct counter *c)
 {
-	uint64_t value = *count_at(&p->counts, c) - *count_at(cleared(p, k), c);
+	uint64_t value = count_get(&p->counts, c) - count_get(cleared(p, k), c);
 
 	return value < greatest(c) ? value : greatest(c);
 }
@@ -147,8 +155,7 @@ static void port_set(struct fabric_node_port *p, const struct kind *k, uint64_t 
 {
 	for (const struct counter *c = k->counters; c < k->counters + k->count; c++)
 		if (select >> c->select & 1)
-			*count_at(cleared(p, k), c) = *count_at(&p->counts, c) -
-						      value_get(c, value);
+			count_set(cleared(p, k), c, count_get(&p->counts, c) - value_get(c, value));
 }
 
 static void port_add(struct fabric_node_port *p, const struct kind *k, void *value)

@@ -16,7 +16,7 @@
 #define KEY_A "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define SEED_LINE "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60\n"
 
-enum { NOBODY = 65534, PATH_SIZE = 160 };
+enum { OTHER_USER = 65534, PATH_SIZE = 160 };
 
 /* A folder for one test. */
 static char folder[64];
@@ -150,20 +150,20 @@ TEST(test_key_file_of_another_user_is_refused)
 		SKIP("only root can make such a file");
 	folder_make();
 	file_write("a.key", "weft secret key 1\n" SEED_LINE, 0600);
-	EXPECT(chown(path_of("a.key"), NOBODY, NOBODY) == 0);
+	EXPECT(chown(path_of("a.key"), OTHER_USER, OTHER_USER) == 0);
 	EXPECT(!key_file_read(path_of("a.key"), &self, why));
 	EXPECT(strstr(why, "another user's"));
 	EXPECT(chmod(folder, 0755) == 0);
 	/* One's own, but not root's; then root's, which one may not open. */
-	EXPECT(seteuid(NOBODY) == 0);
+	EXPECT(seteuid(OTHER_USER) == 0);
 	EXPECT(key_file_read(path_of("a.key"), &self, why));
-	EXPECT(seteuid(0) == 0 && chown(path_of("a.key"), 0, 0) == 0 && seteuid(NOBODY) == 0);
+	EXPECT(seteuid(0) == 0 && chown(path_of("a.key"), 0, 0) == 0 && seteuid(OTHER_USER) == 0);
 	EXPECT(!key_file_read(path_of("a.key"), &self, why));
 	EXPECT(seteuid(0) == 0);
 	EXPECT(strstr(why, "cannot be opened"));
 	/* Root's is good for whom the system lets read it: one with the capability. */
 	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) == 0) {
-		EXPECT(seteuid(NOBODY) == 0);
+		EXPECT(seteuid(OTHER_USER) == 0);
 		EXPECT(key_file_read(path_of("a.key"), &self, why));
 		EXPECT(seteuid(0) == 0 && prctl(PR_SET_SECUREBITS, 0) == 0);
 	}
@@ -380,7 +380,7 @@ TEST(test_host_file_that_others_can_write_is_refused)
 	EXPECT(rio_host_open(path_of("owner.conf"), RIO_OWNER, &host, why));
 	rio_host_close(host);
 	if (geteuid() == 0) {
-		EXPECT(chown(path_of("owner.conf"), NOBODY, NOBODY) == 0);
+		EXPECT(chown(path_of("owner.conf"), OTHER_USER, OTHER_USER) == 0);
 		EXPECT(!rio_host_open(path_of("owner.conf"), RIO_OWNER, &host, why));
 		EXPECT(strstr(why, "another user's"));
 	}
