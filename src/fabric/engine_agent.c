@@ -315,11 +315,14 @@ uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t byt
 	CHECK(o);
 	while ((fr = next_for(f, o))) {
 		struct fabric_way way = { .to = FABRIC_TO_OWNER, .port = port };
+		struct fabric_lane *lane = fr->lane;
 		bool is_new = !fr->is_routed;
 		uint32_t length = fr->bytes;
 
 		fabric_frame_copy(fr, f->cfg.has_vcrc, bytes);
-		fabric_lane_pass(fr->lane);
+		fabric_lane_pass(lane);
+		if (lane->kind == ENGINE_IN && n->agents.cfg.type == SM_NODE_ROUTER)
+			engine_router_relay(f, lane); /* what waited behind it */
 		if (!is_new)
 			return length;
 		way = fabric_node_recv(&n->agents, f->now_ns, port, bytes, length);

@@ -48,6 +48,7 @@ static void hear(struct fabric_end *e, uint64_t now_ns, uint8_t *bytes, size_t l
 static void act(struct fabric_end *e, uint64_t *now_ns, uint8_t op, uint8_t argument)
 {
 	uint8_t bytes[IBA_FRAME_MAX];
+	struct fabric_run run;
 
 	switch (op) {
 	case OP_POST:
@@ -67,7 +68,7 @@ static void act(struct fabric_end *e, uint64_t *now_ns, uint8_t op, uint8_t argu
 	case OP_SEND:
 		fabric_end_forward(e);
 		for (int i = 0; i < argument; i++)
-			if (fabric_link_send(&e->link, *now_ns, bytes) == 0)
+			if (!fabric_link_send(&e->link, *now_ns, &run))
 				break;
 		break;
 	default:
@@ -80,10 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct rd r = rd_of(data, size);
+	struct fabric_pool pool;
 	struct fabric_end e;
 	uint64_t now_ns = 0;
 
-	CHECK(fabric_end_init(&e, &cfg) == 0);
+	fabric_pool_init(&pool, 0);
+	fabric_end_init(&e, &cfg, &pool);
 	e.lane_of[1] = 1;
 	fabric_link_up(&e.link);
 	while (r.at < r.end) {
@@ -104,6 +107,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			fabric_lane_pass(&e.link.in[lane]);
 	for (int lane = 0; lane < FLIT_LANES; lane++)
 		CHECK(fabric_lane_room(&e.link.in[lane]) == e.link.in[lane].blocks_max);
-	fabric_end_fini(&e);
+	for (int lane = 0; lane < FLIT_LANES; lane++)
+		while (e.out[lane].blocks_max > 0 && fabric_lane_head(&e.out[lane]))
+			fabric_lane_pass(&e.out[lane]);
+	CHECK(pool.used == 0);
+	fabric_pool_fini(&pool);
 	return 0;
 }

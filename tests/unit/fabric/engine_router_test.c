@@ -114,3 +114,22 @@ TEST(test_fab_13_fab_16_a_router_has_back_pressure)
 	EXPECT_EQ(came, posted);
 	engine_bed_close(&b);
 }
+
+/* What goes on to the other subnet waits behind what is for the router's owner, and no longer. */
+TEST(test_fab_16_the_owner_of_a_routers_port_gets_its_frames_and_others_go_on)
+{
+	struct engine_bed b = engine_bed_read(text, NULL);
+	uint8_t bytes[IBA_FRAME_MAX];
+	uint32_t length;
+
+	EXPECT(engine_bed_post(&b, H1, R1, 2, 100));
+	EXPECT(engine_bed_post(&b, H1, R1, 2, 200));
+	length = global_frame(&b, bytes, H1, H3, HOPS);
+	EXPECT(fabric_post(b.f, b.ends[H1], 1, bytes, length));
+	engine_bed_rest(&b);
+	EXPECT_EQ(engine_bed_take_all(&b, H3), 0);
+	EXPECT_EQ(engine_bed_take_all(&b, R1), 2);
+	engine_bed_rest(&b);
+	EXPECT_EQ(engine_bed_take_all(&b, H3), 1);
+	engine_bed_close(&b);
+}

@@ -242,8 +242,8 @@ TEST(test_fabric_changes_are_told_to_the_caller_after_the_fabric_acted_upon_them
 	fabric_cut(b.f, fabric_cable_at(b.f, b.ends[1], 1));
 	fabric_run(b.f, b.now_ns);
 	while (fabric_changed(b.f, &node, &port, &changes)) {
-		EXPECT(changes & FABRIC_CHANGE_STATE);
-		told += node == b.ends[1] || node == b.switches[0];
+		told += (changes & FABRIC_CHANGE_STATE) &&
+			(node == b.ends[1] || node == b.switches[0]);
 	}
 	EXPECT_EQ(told, 2);
 	engine_bed_close(&b);
