@@ -9,6 +9,8 @@ Prints `ok NAME` or `not ok NAME: why`, a line for each test.
 import os
 import subprocess
 import sys
+import tempfile
+import xml.etree.ElementTree
 
 WEFT, GOLDEN = sys.argv[1:3]
 
@@ -77,10 +79,60 @@ def test_fab_22d_fabric_makes_topologies_by_size():
         expect(err, status == 2 and out == "" and "fat-tree 64" in err)
 
 
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def titles(text, kind):
+    """What a picture says of its nodes, or of its cables; and that it is XML."""
+    picture = xml.etree.ElementTree.fromstring(text)
+    expect(picture.tag, picture.tag == SVG + "svg")
+    return [group.find(SVG + "title").text for group in picture.iter(SVG + "g") if group.get("class") == kind]
+
+
+def test_fabric_draws_every_node_and_every_cable_once():
+    for form, size, nodes, cables in (("fat-tree", "16x4", 36, 48), ("torus", "3x3", 18, 27), ("ring", "5", 10, 10),
+                                      ("dragonfly", "1", 12, 12)):
+        _, text, _ = fabric("make", form, size)
+        status, out, err = fabric("draw", "-", data=text.encode())
+        expect(err, status == 0 and err == "")
+        names, ends = titles(out, "node"), titles(out, "cable")
+        expect(form + ": " + str(names), len(names) == nodes and len(set(names)) == nodes)
+        expect(form + ": " + str(ends), len(ends) == cables and len(set(ends)) == cables)
+        expect(form + ": " + str(names), "S1, switch, " in " ".join(names) and "H1, endnode, 1 port" in names)
+
+
+def test_fabric_draws_names_and_widths_and_speeds():
+    status, out, err = fabric("draw", golden("ibnetdiscover.txt"))
+    expect(out + err, status == 0 and err == "")
+    expect(out, sorted(titles(out, "cable")) == ["S1 port 1 - H1 port 1, 4xSDR", "S1 port 2 - H2 port 1, 4xSDR",
+                                                 "S2 port 1 - S1 port 3, 4xSDR", "S2 port 2 - H3 port 1, 4xSDR",
+                                                 "S2 port 3 - H4 port 1, 4xSDR"])
+    expect(out, "cables: 5, each 4xSDR<" in out)
+    # A name that is no XML, two cables between the same nodes, of other speeds, and one from a node to itself.
+    text = (b'Switch 4 "<a>&\xff"\n[1] "b"[1] # 4xSDR\n[2] "b"[2] # 1xEDR\n[3] "<a>&\xff"[4]\nRt 2 "b"\nCa 1 "c"\n')
+    status, out, err = fabric("draw", "-", data=text)
+    expect(out + err, status == 0 and titles(out, "node") == ["<a>&?, switch, 4 ports", "b, router, 2 ports",
+                                                              "c, endnode, 1 port"])
+    expect(out, len(titles(out, "cable")) == 3 and ">1xEDR<" in out and ">4xSDR<" in out)
+
+
+def test_fabric_draws_into_a_file_unless_there_is_nothing_to_draw():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.svg")
+        status, out, err = fabric("draw", "-", "-o", path, data=b'Switch 2 "a"\n[3] "a"[1]\n')
+        expect(err, status == 1 and not os.path.exists(path) and "(topology_port)" in err)
+        status, out, err = fabric("draw", golden("ibnetdiscover.txt"), "-o", path)
+        expect(out + err, status == 0 and out + err == "")
+        with open(path, encoding="utf-8") as file:
+            expect(path, len(titles(file.read(), "node")) == 6)
+        status, _, err = fabric("draw", golden("ibnetdiscover.txt"), "-o", os.path.join(folder, "no", "x.svg"))
+        expect(err, status == 1 and err.endswith("No such file or directory\n"))
+
+
 def test_fabric_arguments():
     status, out, err = fabric("--help")
     expect(out, status == 0 and out.startswith("usage: weft fabric ") and err == "")
-    for args in ([], ["show"], ["draw", "x"], ["show", "a", "b"]):
+    for args in ([], ["show"], ["draw"], ["draw", "x", "-o"], ["draw", "x", "y", "z"], ["print", "x"], ["show", "a", "b"]):
         status, out, err = fabric(*args)
         expect(err, status == 2 and out == "" and "usage: weft fabric " in err)
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* weft fabric: topologies of fabrics. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,17 +7,21 @@
 
 #include "cmd/cmd.h"
 #include "cmd/fabric/make.h"
+#include "cmd/fabric/picture.h"
+#include "cmd/fabric/topology_file.h"
 #include "fabric/topology.h"
-
-enum { TEXT_MAX = 64 << 20 };
 
 static const char usage[] =
 	"usage: weft fabric show FILE\n"
+	"       weft fabric draw FILE [-o PICTURE]\n"
 	"       weft fabric make FORM SIZE\n"
 	"\n"
 	"Reads a topology and says what is in it: nodes, and which cable joins which ports. FILE is what\n"
 	"ibnetdiscover prints of a cluster, or a net file of ibsim (docs/fabric.md); - is the standard\n"
 	"input.\n"
+	"\n"
+	"draw makes a picture of it, as SVG: a tree in layers, with switches above endnodes; else the\n"
+	"switches in a circle. Names of nodes and ports are also shown where the pointer is.\n"
 	"\n"
 	"make prints a topology of a known form, in which each switch has as many ports as it needs:\n"
 	"  fat-tree N      N endnodes at switches of 36 ports, in one, two or three levels;\n"
@@ -28,30 +31,6 @@ static const char usage[] =
 	"  ring N          N switches, an endnode at each\n"
 	"\n"
 	"Exit status 0: all nodes are joined. 1: not all, or the file is no topology.\n";
-
-/* The whole file; NULL: it was said why not. */
-static char *read_all(const char *path, size_t *length)
-{
-	FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-	char *text = file ? malloc(TEXT_MAX + 1) : NULL;
-
-	if (!text) {
-		fprintf(stderr, "weft fabric: %s: %s\n", path, strerror(errno));
-		if (file && file != stdin)
-			(void)fclose(file);
-		return NULL;
-	}
-	*length = fread(text, 1, TEXT_MAX + 1, file);
-	if (ferror(file) || *length > TEXT_MAX) {
-		fprintf(stderr, "weft fabric: %s: %s\n", path,
-			ferror(file) ? strerror(errno) : "longer than 64 MiB");
-		free(text);
-		text = NULL;
-	}
-	if (file != stdin)
-		(void)fclose(file);
-	return text;
-}
 
 static const char *type_name(enum sm_node_type type)
 {
@@ -116,40 +95,46 @@ static bool show(const struct topology *t)
 
 static int show_file(const char *path)
 {
-	enum weft_reason reason;
 	struct topology t;
-	size_t length;
-	uint32_t line;
 	int status;
-	char *text = read_all(path, &length);
 
-	if (!text)
+	if (!topology_file_read(&t, "weft fabric", path))
 		return 1;
-	reason = topology_parse(&t, text, length, &line);
-	free(text);
-	if (reason != WEFT_OK) {
-		fprintf(stderr, "weft fabric: %s:%" PRIu32 ": %s (%s)\n", path, line,
-			weft_reason_text(reason), weft_reason_name(reason));
-		return 1;
-	}
 	status = show(&t) ? 0 : 1;
 	topology_fini(&t);
 	return status;
+}
+
+static int draw_file(const char *path, const char *out)
+{
+	struct topology t;
+	bool is_good;
+
+	if (!topology_file_read(&t, "weft fabric", path))
+		return 1;
+	is_good = picture_save("weft fabric", out, &t, NULL);
+	topology_fini(&t);
+	return is_good ? 0 : 1;
 }
 
 static int cmd_fabric(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "show") == 0)
 		return show_file(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "draw") == 0)
+		return draw_file(argv[2], NULL);
+	if (argc == 5 && strcmp(argv[1], "draw") == 0 && strcmp(argv[3], "-o") == 0)
+		return draw_file(argv[2], argv[4]);
 	if (argc > 1 && strcmp(argv[1], "make") == 0)
 		return fabric_make(argc - 1, argv + 1);
-	fprintf(stderr, "weft fabric: show and a file, or make, a form and a size\n\n%s", usage);
+	fprintf(stderr, "weft fabric: show or draw, and a file; or make, a form and a size\n\n%s",
+		usage);
 	return 2;
 }
 
 const struct command command_fabric = {
 	.name = "fabric",
-	.args = "show FILE | make FORM SIZE",
+	.args = "show FILE | draw FILE | make FORM SIZE",
 	.what = "a fabric of switches: its topology",
 	.help = usage,
 	.run = cmd_fabric,

@@ -101,6 +101,7 @@ struct item {
 	char id[TOPOLOGY_NAME_BYTES]; /* of the node, or of that at the other end */
 	char name[TOPOLOGY_NAME_BYTES];
 	uint32_t port, peer_port;
+	char rate[TOPOLOGY_RATE_BYTES];
 };
 
 static const struct {
@@ -135,6 +136,45 @@ static enum weft_reason node_read(struct item *item, struct words *w)
 	return w->at < w->end && *w->at == '"' ? take_quoted(w, item->name) : WEFT_OK;
 }
 
+/* What a link carries of one of its wires, after its encoding. */
+static const struct {
+	const char *name;
+	uint32_t mbps;
+} speeds[] = {
+	{ "SDR", 2000 },  { "DDR", 4000 },  { "QDR", 8000 },  { "FDR10", 10000 }, { "FDR", 13636 },
+	{ "EDR", 24242 }, { "HDR", 48485 }, { "NDR", 96970 }, { "XDR", 193939 },
+};
+
+uint32_t topology_rate_mbps(const char *rate)
+{
+	struct words w = { rate, rate + strlen(rate) };
+	uint32_t width;
+
+	if (!take_decimal(&w, &width) || width > 12 || !take_word(&w, "x"))
+		return 0;
+	for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++)
+		if (strcmp(w.at, speeds[i].name) == 0)
+			return width * speeds[i].mbps;
+	return 0;
+}
+
+/* The last word of a cable's comment, if it is a width and a speed. */
+static void rate_read(struct item *item, const struct words *w)
+{
+	const char *end = w->end, *begin;
+	char rate[TOPOLOGY_RATE_BYTES] = "";
+
+	while (end > w->at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
+		end--;
+	for (begin = end; begin > w->at && begin[-1] != ' ' && begin[-1] != '\t'; begin--)
+		continue;
+	if (end - begin >= TOPOLOGY_RATE_BYTES)
+		return;
+	memcpy(rate, begin, (size_t)(end - begin));
+	if (topology_rate_mbps(rate) > 0)
+		memcpy(item->rate, rate, sizeof(rate));
+}
+
 /* [1](10000a)   "S-0000000000200001"[3]   # lid 6 lmc 0 "S2" lid 3 4xSDR */
 static enum weft_reason port_read(struct item *item, struct words *w)
 {
@@ -152,7 +192,12 @@ static enum weft_reason port_read(struct item *item, struct words *w)
 	    (take(w, '(') && !(take_hex(w, &guid) && take(w, ')'))))
 		return WEFT_R_TOPOLOGY_LINE;
 	skip_blanks(w);
-	return w->at == w->end || *w->at == '#' ? WEFT_OK : WEFT_R_TOPOLOGY_LINE;
+	if (w->at == w->end)
+		return WEFT_OK;
+	if (*w->at != '#')
+		return WEFT_R_TOPOLOGY_LINE;
+	rate_read(item, w);
+	return WEFT_OK;
 }
 
 /* switchguid=0x200001(200001), vendid=0x0: a name of small letters, and a value. */
@@ -290,8 +335,14 @@ static enum weft_reason add_cable(struct pass *p, const struct item *item)
 	if (!fits(here, peer, item->peer_port) || !fits(there, own, item->port))
 		return WEFT_R_TOPOLOGY_PORT;
 	t->cable_count += here->node == TOPOLOGY_NONE;
-	*here = (struct topology_port){ .node = peer, .port = item->peer_port };
-	*there = (struct topology_port){ .node = own, .port = item->port };
+	here->node = peer;
+	here->port = item->peer_port;
+	there->node = own;
+	there->port = item->port;
+	if (item->rate[0] == '\0')
+		return WEFT_OK;
+	memcpy(here->rate, item->rate, sizeof(here->rate));
+	memcpy(there->rate, item->rate, sizeof(there->rate));
 	return WEFT_OK;
 }
 

@@ -18,12 +18,14 @@ enum {
 	TOPOLOGY_NODES_MAX = 0xbfff, /* unicast LIDs */
 	TOPOLOGY_PORTS_MAX = 254,
 	TOPOLOGY_NAME_BYTES = 64, /* with the 0 at its end */
+	TOPOLOGY_RATE_BYTES = 12,
 	TOPOLOGY_NONE = UINT32_MAX
 };
 
 struct topology_port {
 	uint32_t node; /* at the other end of the cable; TOPOLOGY_NONE: there is no cable */
 	uint32_t port;
+	char rate[TOPOLOGY_RATE_BYTES]; /* width and speed, 4xSDR; "": the text has none */
 };
 
 struct topology_node {
@@ -50,6 +52,9 @@ struct topology {
 enum weft_reason topology_parse(struct topology *t, const char *text, size_t length,
 				uint32_t *line);
 void topology_fini(struct topology *t);
+
+/* Of data, in Mbit/s: 8000 of 4xSDR; 0: not known. */
+uint32_t topology_rate_mbps(const char *rate);
 
 /* Marks the nodes that can be reached from the first with 1; returns how many these are. */
 uint32_t topology_reach(const struct topology *t, uint8_t *marks);

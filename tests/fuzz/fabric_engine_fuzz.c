@@ -16,10 +16,11 @@
 
 enum { OP_RAW, OP_DATA, OP_SMP, OP_TAKE, OP_TIME, OP_CABLE, OPS, STEPS_MAX = 200000, ROUNDS = 8 };
 
-static const char text[] = "Switch 4 \"S1\"\n[1] \"H1\"[1]\n[2] \"R1\"[1]\n[3] \"S2\"[3]\n[4] \"S2\"[4]\n"
-			   "Switch 4 \"S2\"\n[1] \"H2\"[1]\n"
-			   "Switch 4 \"S3\"\n[1] \"H3\"[1]\n[2] \"R1\"[2]\n"
-			   "Ca 1 \"H1\"\nCa 1 \"H2\"\nCa 1 \"H3\"\nRt 2 \"R1\"\n";
+static const char text[] =
+	"Switch 4 \"S1\"\n[1] \"H1\"[1]\n[2] \"R1\"[1]\n[3] \"S2\"[3]\n[4] \"S2\"[4]\n"
+	"Switch 4 \"S2\"\n[1] \"H2\"[1]\n"
+	"Switch 4 \"S3\"\n[1] \"H3\"[1]\n[2] \"R1\"[2]\n"
+	"Ca 1 \"H1\"\nCa 1 \"H2\"\nCa 1 \"H3\"\nRt 2 \"R1\"\n";
 
 struct bed {
 	struct fabric *f;

@@ -144,8 +144,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const enum sm_node_type types[] = { SM_NODE_CA, SM_NODE_SWITCH, SM_NODE_ROUTER };
 	struct rd r = rd_of(data, size);
-	struct fabric_node_cfg cfg = { .ports = PORTS, .guid = 0x1000, .description = "fuzzed",
-				       .lanes = 4,     .linear_max = 128, .multicast_max = 64 };
+	struct fabric_node_cfg cfg = { .ports = PORTS,
+				       .guid = 0x1000,
+				       .description = "fuzzed",
+				       .lanes = 4,
+				       .linear_max = 128,
+				       .multicast_max = 64 };
 	static struct bed b;
 
 	memset(&b, 0, sizeof(b));

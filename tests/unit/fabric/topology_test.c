@@ -81,6 +81,27 @@ static enum weft_reason parse(const char *text, uint32_t *line)
 	return reason;
 }
 
+TEST(test_topology_cables_have_the_width_and_speed_of_their_comments)
+{
+	static const char text[] = "Switch 4 \"a\"\n[1] \"b\"[1] # \"b\" lid 4 12xFDR10 \r\n"
+				   "[2] \"b\"[2] # lid 4\n[3] \"b\"[3] # 4xABC\n"
+				   "Ca 4 \"b\"\n";
+	struct topology t;
+	uint32_t line;
+
+	REQUIRE(topology_parse(&t, text, sizeof(text) - 1, &line) == WEFT_OK);
+	EXPECT(strcmp(find(&t, "a")->port[1].rate, "12xFDR10") == 0);
+	EXPECT(strcmp(find(&t, "b")->port[1].rate, "12xFDR10") == 0);
+	EXPECT(find(&t, "a")->port[2].rate[0] == '\0' && find(&t, "a")->port[3].rate[0] == '\0');
+	topology_fini(&t);
+	EXPECT_EQ(topology_rate_mbps("4xSDR"), 8000);
+	EXPECT_EQ(topology_rate_mbps("12xFDR10"), 120000);
+	EXPECT_EQ(topology_rate_mbps("4xFDR1"), 0);
+	EXPECT_EQ(topology_rate_mbps("16xSDR"), 0);
+	EXPECT_EQ(topology_rate_mbps("xSDR"), 0);
+	EXPECT_EQ(topology_rate_mbps(""), 0);
+}
+
 TEST(test_fab_09_a_cable_may_be_written_at_one_end_or_both)
 {
 	static const char *const good[] = {
