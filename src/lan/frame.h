@@ -32,6 +32,12 @@ struct lan_frame {
 	uint32_t room;
 	uint32_t length;
 	struct virtio_net net;
+	/*
+	 * To be sent: its last bytes, if they are not in `bytes` but here. There is room for them
+	 * nevertheless.
+	 */
+	const uint8_t *rest;
+	uint32_t rest_length;
 };
 
 /*

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Frames of the port lie in buffers that links send from, several links if a frame is for several
- * hosts. A host gives packets of its link to the port where they lie, in the elements of pools;
- * a unit copies them first. They are returned when the port has taken them: a full port is felt by
- * the other end as a lack of elements.
+ * hosts. A host gives packets of its link to the port where they lie, in the elements of pools; a
+ * unit copies what it judges first, and the rest only if it does not go to the port at once. They
+ * are returned when the port has taken them: a full port is felt by the other end as a lack of
+ * elements.
  *
  * Links of a unit share the buffers. A host that takes no frames must not have them all, and so
  * keep frames from the others, or its own from the LAN: a link holds no more than are free (the
@@ -17,7 +18,12 @@
 #include "lan/offload.h"
 #include "roles/card_inside.h"
 
-enum { NET = PUSH_NET_HEADER_BYTES };
+enum {
+	NET = PUSH_NET_HEADER_BYTES,
+	/* Bytes of a longer packet that are judged: its addresses and tags are in them. */
+	HEAD = NET + LAN_HEADERS_MAX,
+	COPY_WHOLE = 2048, /* packets up to this are not worth two pieces */
+};
 
 _Static_assert((int)NET == (int)VIRTIO_NET_BUFFERS_BYTES, "one header");
 
@@ -46,6 +52,7 @@ void card_frames_close(struct card *c)
 
 static void frame_free(struct card *c, uint32_t n)
 {
+	c->frames[n].rest_length = 0;
 	c->free_frames[c->free_frame_count++] = n;
 	if (c->is_starved && c->free_frame_count >= CARD_BATCH) {
 		c->is_starved = false;
@@ -98,6 +105,14 @@ static struct lan_frame frame_of(uint8_t *bytes, uint32_t length)
 
 	virtio_net_decode(&f.net, bytes, NET);
 	return f;
+}
+
+/* The rest of it, which is in an element, is copied, too. */
+static void frame_complete(struct card_frame *f)
+{
+	if (f->rest_length > 0)
+		memcpy(f->bytes + f->length - f->rest_length, f->rest, f->rest_length);
+	f->rest_length = 0;
 }
 
 /* Gives a frame to a link, which counts what it has no room for. */
@@ -201,8 +216,10 @@ static bool spread(struct card *c, uint32_t n, uint32_t from)
 			by_peer[e->peer] = e;
 	}
 	while (push_lan_next(c->lan, &route, &host)) {
-		if (by_peer[host])
-			push(by_peer[host], n);
+		if (!by_peer[host])
+			continue;
+		frame_complete(f);
+		push(by_peer[host], n);
 	}
 	return route.is_to_wire;
 }
@@ -268,18 +285,26 @@ static struct lan_frame frame_there(const struct card_end *e, const struct card_
 
 /*
  * Unit: a copy of what a host sent, into a buffer that is free, as the host could change the packet
- * after it was judged.
+ * after it was judged. Of a long one this is its headers.
  */
 static uint32_t frame_copy(const struct card_end *e, const struct card_packet *p)
 {
 	struct card *c = e->card;
 	uint32_t n = c->free_frames[--c->free_frame_count], skip = has_header(e) ? 0 : NET;
+	uint32_t copied = p->length > COPY_WHOLE ? HEAD : p->length;
 	struct card_frame *f = &c->frames[n];
 
 	memset(f->bytes, 0, skip);
-	memcpy(f->bytes + skip, p->bytes, p->length);
+	memcpy(f->bytes + skip, p->bytes, copied);
 	f->length = p->length + skip;
+	f->rest = p->bytes + copied;
+	f->rest_length = p->length - copied;
 	return n;
+}
+
+static const struct card_packet *waiting_at(const struct card_end *e, uint32_t nth)
+{
+	return &e->waiting[(e->waiting_first + nth) % e->element_count];
 }
 
 /* The first packets that wait have been taken. */
@@ -307,14 +332,21 @@ static bool held_give(struct card *c)
 	struct lan_frame frames[CARD_BATCH];
 	uint32_t sent;
 
-	for (uint32_t i = 0; i < c->held_count; i++)
-		frames[i] = frame_of(c->frames[c->held[i]].bytes, c->frames[c->held[i]].length);
+	for (uint32_t i = 0; i < c->held_count; i++) {
+		const struct card_frame *f = &c->frames[c->held[i]];
+
+		frames[i] = frame_of(f->bytes, f->length);
+		frames[i].rest = f->rest;
+		frames[i].rest_length = f->rest_length;
+	}
 	sent = c->held_count > 0 ? lan_send(c->port, frames, c->held_count) : 0;
 	answer_may_come(c, sent);
 	for (uint32_t i = 0; i < sent; i++)
 		frame_used(c, c->held[i]);
 	c->held_count -= sent;
 	memmove(c->held, c->held + sent, c->held_count * sizeof(c->held[0]));
+	for (uint32_t i = 0; i < c->held_count; i++) /* the elements are returned now */
+		frame_complete(&c->frames[c->held[i]]);
 	c->is_port_full = c->held_count > 0;
 	return c->held_count == 0;
 }
@@ -349,14 +381,15 @@ static bool unit_give(struct card_end *e)
 
 	/* Bound: what waits. */
 	while (e->waiting_count > 0 && c->free_frame_count > 0 && held_give(c)) {
-		while (e->waiting_count > 0 && c->free_frame_count > 0 &&
-		       c->held_count < CARD_BATCH) {
-			judge(e, &e->waiting[e->waiting_first]);
-			return_first(e, 1);
-			has_any = true;
-		}
+		uint32_t judged = 0;
+
+		while (judged < e->waiting_count && c->free_frame_count > 0 &&
+		       c->held_count < CARD_BATCH)
+			judge(e, waiting_at(e, judged++));
+		(void)held_give(c);
+		return_first(e, judged);
+		has_any = true;
 	}
-	(void)held_give(c);
 	return has_any;
 }
 
@@ -371,8 +404,7 @@ static bool host_give(struct card_end *e)
 		uint32_t count = 0, sent;
 
 		for (; count < e->waiting_count && count < CARD_BATCH; count++)
-			frames[count] = frame_there(
-				e, &e->waiting[(e->waiting_first + count) % e->element_count]);
+			frames[count] = frame_there(e, waiting_at(e, count));
 		sent = lan_send(c->port, frames, count);
 		c->is_port_full = sent < count;
 		has_any |= sent > 0;

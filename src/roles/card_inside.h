@@ -46,6 +46,9 @@ struct card_frame {
 	uint8_t *bytes;	 /* CARD_PACKET_MAX, the virtio-net header first */
 	uint32_t length; /* of both */
 	uint32_t users;	 /* links that have not sent it yet */
+	/* Its last bytes, if they are not copied yet, are in an element of a host. */
+	const uint8_t *rest;
+	uint32_t rest_length;
 };
 
 enum card_state {

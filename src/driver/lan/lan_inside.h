@@ -2,6 +2,8 @@
 /* What the kinds of frame ports share: one epoll descriptor with all of a port's own. */
 #pragma once
 
+#include <sys/uio.h>
+
 #include "base/check.h"
 #include "driver/lan/lan.h"
 #include "lan/offload.h"
@@ -17,13 +19,15 @@ struct lan_watch {
 /* A kind of port; set_mac, set_link and set_filters are NULL where it has no such thing. */
 struct lan_calls {
 	size_t bytes; /* of the struct that begins with a lan_port */
+	bool takes_rest;
 	enum weft_reason (*open)(struct lan_port *port, const struct lan_plan *plan, char *why);
 	void (*close)(struct lan_port *port);
 	/* Fills frames as lan_receive() does, without checks and counts of frames. */
 	uint32_t (*receive)(struct lan_port *port, struct lan_frame *frames, uint32_t count);
 	/*
 	 * Frames that are good and need no more than the port takes: how many were taken. Each of
-	 * those has been counted, by lan_sent() or lan_drop().
+	 * those has been counted, by lan_sent() or lan_drop(). They are in one piece unless
+	 * takes_rest.
 	 */
 	uint32_t (*send)(struct lan_port *port, const struct lan_frame *frames, uint32_t count);
 	/* Adds to the counts what the kernel has counted. NULL: it counts nothing. */
@@ -96,6 +100,19 @@ void lan_filters_are(struct lan_port *port, const struct lan_filters *filters);
 
 /* Sends what is left of the frame that is being cut. False: the port is full before its end. */
 bool lan_send_cut(struct lan_port *port);
+
+enum { LAN_PARTS = 3 /* the header of virtio, and a frame in two pieces */ };
+
+/* What an interface is sent of a frame; head has room for the header. How many parts. */
+static inline uint32_t lan_parts(const struct lan_frame *f, uint8_t *head,
+				 struct iovec parts[LAN_PARTS])
+{
+	virtio_net_encode(&f->net, head);
+	parts[0] = (struct iovec){ head, VIRTIO_NET_BYTES };
+	parts[1] = (struct iovec){ f->bytes, f->length - f->rest_length };
+	parts[2] = (struct iovec){ (void *)(uintptr_t)f->rest, f->rest_length };
+	return f->rest_length > 0 ? 3 : 2;
+}
 
 static inline void lan_sent(struct lan_port *port, const struct lan_frame *f)
 {

@@ -226,15 +226,15 @@ static enum weft_reason lost_reason(int error)
 static uint32_t send_some(struct lan_packet *p, const struct lan_frame *frames, uint32_t count)
 {
 	struct mmsghdr messages[LAN_BATCH_MAX] = { 0 };
-	struct iovec parts[LAN_BATCH_MAX][2];
+	struct iovec parts[LAN_BATCH_MAX][LAN_PARTS];
 	uint8_t heads[LAN_BATCH_MAX][VIRTIO_NET_BUFFERS_BYTES];
 	int n;
 
 	for (uint32_t i = 0; i < count; i++) {
-		virtio_net_encode(&frames[i].net, heads[i]);
-		parts[i][0] = (struct iovec){ heads[i], VIRTIO_NET_BYTES };
-		parts[i][1] = (struct iovec){ frames[i].bytes, frames[i].length };
-		messages[i].msg_hdr = (struct msghdr){ .msg_iov = parts[i], .msg_iovlen = 2 };
+		messages[i].msg_hdr = (struct msghdr){
+			.msg_iov = parts[i],
+			.msg_iovlen = lan_parts(&frames[i], heads[i], parts[i]),
+		};
 	}
 	n = call_sendmmsg(p->socket.fd, messages, count);
 	for (int i = 0; i < n; i++)
@@ -342,6 +342,7 @@ static enum weft_reason packet_set_mtu(struct lan_port *port, uint32_t mtu)
 
 const struct lan_calls lan_packet_calls = {
 	.bytes = sizeof(struct lan_packet),
+	.takes_rest = true,
 	.open = packet_open,
 	.close = packet_close,
 	.receive = packet_receive,

@@ -45,8 +45,18 @@ bool lan_send_cut(struct lan_port *port)
 	return true;
 }
 
+/* Its bytes in one piece. */
+static void join(struct lan_frame *f)
+{
+	if (f->rest_length == 0)
+		return;
+	CHECK(f->length <= f->room);
+	memcpy(f->bytes + f->length - f->rest_length, f->rest, f->rest_length);
+	f->rest_length = 0;
+}
+
 /* Sends a frame as segments; what the port does not take now goes by itself later. */
-static enum weft_reason cut_frame(struct lan_port *port, const struct lan_frame *f)
+static enum weft_reason cut_frame(struct lan_port *port, struct lan_frame *f)
 {
 	struct lan_cutting *c = port->cutting;
 	enum weft_reason r;
@@ -55,6 +65,7 @@ static enum weft_reason cut_frame(struct lan_port *port, const struct lan_frame 
 		c = port->cutting = calloc(1, sizeof(*c));
 	if (!c)
 		return WEFT_R_NO_MEMORY;
+	join(f);
 	r = lan_cut_begin(&c->cut, f);
 	if (r != WEFT_OK)
 		return r;
@@ -81,6 +92,8 @@ static uint32_t plain_run(struct lan_port *port, struct lan_frame *frames, uint3
 		more = *why == WEFT_OK ? lan_frame_needs(f) & ~port->is.takes : 0;
 		if (*why != WEFT_OK || more & ~(uint32_t)LAN_CSUM)
 			break;
+		if (more & LAN_CSUM || !port->calls->takes_rest)
+			join(f);
 		if (more & LAN_CSUM)
 			lan_checksum(f);
 		run++;

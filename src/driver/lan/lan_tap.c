@@ -191,11 +191,10 @@ static uint32_t tap_send(struct lan_port *port, const struct lan_frame *frames, 
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t head[VIRTIO_NET_BUFFERS_BYTES];
-		struct iovec parts[] = { { head, VIRTIO_NET_BYTES },
-					 { frames[i].bytes, frames[i].length } };
+		struct iovec parts[LAN_PARTS];
+		uint32_t pieces = lan_parts(&frames[i], head, parts);
 
-		virtio_net_encode(&frames[i].net, head);
-		if (writev(t->tap.fd, parts, 2) >= 0) {
+		if (writev(t->tap.fd, parts, (int)pieces) >= 0) {
 			lan_sent(port, &frames[i]);
 		} else if (errno == EAGAIN) {
 			lan_watch(port, &t->tap, EPOLLIN | EPOLLOUT);
@@ -236,6 +235,7 @@ static enum weft_reason tap_set_link(struct lan_port *port, bool is_up)
 
 const struct lan_calls lan_tap_calls = {
 	.bytes = sizeof(struct lan_tap),
+	.takes_rest = true,
 	.open = tap_open,
 	.close = tap_close,
 	.receive = tap_receive,

@@ -100,6 +100,7 @@ TEST(test_lan_packet_carries_frames_over_a_veth_pair)
 	struct lan_port *a, *c;
 	struct lan_frame f[3];
 	const struct lan_frame *got;
+	uint8_t pieces[1000];
 
 	if (why)
 		SKIP(why);
@@ -118,6 +119,17 @@ TEST(test_lan_packet_carries_frames_over_a_veth_pair)
 	EXPECT_EQ(lan_counts(a)->out.frames, 2);
 	got = next_ours(b, c);
 	EXPECT_EQ(got->length, 60);
+	/* In two pieces: the end is that of the other one. */
+	f[0] = frame_of(b, 0, sizeof(pieces), 4);
+	memcpy(pieces, f[0].bytes, 600);
+	memset(pieces + 600, 9, sizeof(pieces) - 600);
+	f[0].rest = pieces + 600;
+	f[0].rest_length = sizeof(pieces) - 600;
+	EXPECT_EQ(lan_send(a, f, 1), 1);
+	do {
+		got = next_ours(b, c);
+	} while (got->length != sizeof(pieces));
+	EXPECT_MEM(got->bytes, pieces, sizeof(pieces));
 	lan_close(a);
 	a = open_up(b, "packet:la");
 	/* Beyond what the interface carries: the kernel refuses it. */

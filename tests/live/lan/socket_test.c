@@ -70,6 +70,28 @@ TEST(test_lan_socket_carries_frames_both_ways)
 	lan_bed_end(b);
 }
 
+/* Its end lies elsewhere, and its buffer has no such bytes yet. */
+TEST(test_lan_socket_carries_a_frame_in_two_pieces)
+{
+	struct lan_bed *b = lan_bed_make();
+	struct lan_port *listener = lan_bed_open(b, "socket:%s/s,listen");
+	struct lan_port *dialer = lan_bed_open(b, "socket:%s/s");
+	struct lan_frame f, whole;
+
+	lan_bed_until(listener, dialer, true);
+	f = lan_bed_frame(b, 0, 4000, 8);
+	whole = lan_bed_frame(b, 1, 4000, 7);
+	memcpy(f.bytes, whole.bytes, 100);
+	f.rest = whole.bytes + 100;
+	f.rest_length = 3900;
+	EXPECT_EQ(lan_send(dialer, &f, 1), 1);
+	EXPECT_EQ(lan_bed_receive(b, listener), 1);
+	same_frame(&b->frames[0], b, 4000, 7);
+	lan_close(dialer);
+	lan_close(listener);
+	lan_bed_end(b);
+}
+
 TEST(test_lan_socket_refuses_frames_of_13_and_of_65536_bytes)
 {
 	struct lan_bed *b = lan_bed_make();
