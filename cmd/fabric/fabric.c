@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* weft fabric: topologies of fabrics. */
+/* weft fabric: topologies of fabrics, and fabrics that run. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
-#include "cmd/fabric/make.h"
+#include "cmd/fabric/fabric.h"
 #include "cmd/fabric/picture.h"
 #include "cmd/fabric/topology_file.h"
 #include "fabric/topology.h"
 
-static const char usage[] =
+const char fabric_help[] =
 	"usage: weft fabric show FILE\n"
 	"       weft fabric draw FILE [-o PICTURE]\n"
 	"       weft fabric make FORM SIZE\n"
+	"       weft fabric run FILE [--name NAME]\n"
+	"       weft fabric cut NODE[:PORT]\n"
+	"       weft fabric mend NODE[:PORT]\n"
+	"       weft fabric errors NODE:PORT BITS\n"
+	"       weft fabric degrade NODE:PORT PARTS\n"
 	"\n"
-	"Reads a topology and says what is in it: nodes, and which cable joins which ports. FILE is what\n"
-	"ibnetdiscover prints of a cluster, or a net file of ibsim (docs/fabric.md); - is the standard\n"
-	"input.\n"
+	"A fabric is endnodes, switches and routers, and which cable joins which of their ports: a\n"
+	"topology (docs/fabric.md). FILE is what ibnetdiscover prints of a cluster, or a net file of ibsim; -\n"
+	"is the standard input. show says what is in it.\n"
 	"\n"
 	"draw makes a picture of it, as SVG: a tree in layers, with switches above endnodes; else the\n"
 	"switches in a circle. Names of nodes and ports are also shown where the pointer is.\n"
@@ -30,7 +35,18 @@ static const char usage[] =
 	"  dragonfly H     groups of 2H switches, each with H endnodes and H cables to other groups\n"
 	"  ring N          N switches, an endnode at each\n"
 	"\n"
-	"Exit status 0: all nodes are joined. 1: not all, or the file is no topology.\n";
+	"run is a fabric, until SIGINT or SIGTERM. Programs are at a node of it by weft run, opensm first of\n"
+	"all, as no port carries data before a subnet manager has made it active.\n"
+	"\n"
+	"  --name NAME     of the fabric, if several run on this host; programs and the commands below\n"
+	"                  find it by WEFT_FABRIC\n"
+	"\n"
+	"The others change cables of a fabric that runs: that of a port, or without a port all of a node.\n"
+	"cut pulls them, mend plugs them in again. errors makes one bit in BITS wrong, 0 none any more;\n"
+	"degrade leaves one of so many PARTS of a cable's rate, 1 all of it. NODE is a name in the topology,\n"
+	"#NUMBER, or the GUID of a node or port as 0xGUID.\n"
+	"\n"
+	"Exit status 0: it was done; show: all nodes are joined. 1: not, and the reason is said.\n";
 
 static const char *type_name(enum sm_node_type type)
 {
@@ -93,49 +109,62 @@ static bool show(const struct topology *t)
 	return reached == t->node_count;
 }
 
-static int show_file(const char *path)
+static int fabric_show(int argc, char **argv)
 {
 	struct topology t;
 	int status;
 
-	if (!topology_file_read(&t, "weft fabric", path))
+	if (argc != 2)
+		return fabric_misused("show takes a file");
+	if (!topology_file_read(&t, "weft fabric", argv[1]))
 		return 1;
 	status = show(&t) ? 0 : 1;
 	topology_fini(&t);
 	return status;
 }
 
-static int draw_file(const char *path, const char *out)
+static int fabric_draw(int argc, char **argv)
 {
 	struct topology t;
 	bool is_good;
 
-	if (!topology_file_read(&t, "weft fabric", path))
+	if (argc != 2 && (argc != 4 || strcmp(argv[2], "-o") != 0))
+		return fabric_misused("draw takes a file, and -o and the name of a picture");
+	if (!topology_file_read(&t, "weft fabric", argv[1]))
 		return 1;
-	is_good = picture_save("weft fabric", out, &t, NULL);
+	is_good = picture_save("weft fabric", argc == 4 ? argv[3] : NULL, &t, NULL);
 	topology_fini(&t);
 	return is_good ? 0 : 1;
 }
 
+int fabric_misused(const char *why)
+{
+	fprintf(stderr, "weft fabric: %s\n\n%s", why, fabric_help);
+	return 2;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} verbs[] = {
+	{ "cut", fabric_cable },    { "degrade", fabric_cable }, { "draw", fabric_draw },
+	{ "errors", fabric_cable }, { "make", fabric_make },	 { "mend", fabric_cable },
+	{ "run", fabric_serve },    { "show", fabric_show },
+};
+
 static int cmd_fabric(int argc, char **argv)
 {
-	if (argc == 3 && strcmp(argv[1], "show") == 0)
-		return show_file(argv[2]);
-	if (argc == 3 && strcmp(argv[1], "draw") == 0)
-		return draw_file(argv[2], NULL);
-	if (argc == 5 && strcmp(argv[1], "draw") == 0 && strcmp(argv[3], "-o") == 0)
-		return draw_file(argv[2], argv[4]);
-	if (argc > 1 && strcmp(argv[1], "make") == 0)
-		return fabric_make(argc - 1, argv + 1);
-	fprintf(stderr, "weft fabric: show or draw, and a file; or make, a form and a size\n\n%s",
-		usage);
-	return 2;
+	for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].run(argc - 1, argv + 1);
+	}
+	return fabric_misused("what shall be done?");
 }
 
 const struct command command_fabric = {
 	.name = "fabric",
-	.args = "show FILE | draw FILE | make FORM SIZE",
-	.what = "a fabric of switches: its topology",
-	.help = usage,
+	.args = "VERB ...",
+	.what = "a fabric of switches: its topology, and one that runs",
+	.help = fabric_help,
 	.run = cmd_fabric,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cmd/fabric/make.h"
+#include "cmd/fabric/fabric.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

@@ -95,4 +95,7 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 				   "further than to its end, or back without an answer in it." },
 	ROW(WEFT_R_NODE_SM) = { "node_sm", "-", ENOENT,
 				"A trap came to a port at which no subnet manager runs." },
+	ROW(WEFT_R_FABRIC_CABLE) = { "fabric_cable", "-", ENOLINK,
+				     "There is no cable at this port of the fabric, or none at its node: "
+				     "weft fabric show FILE lists them." },
 };

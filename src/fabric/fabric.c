@@ -356,6 +356,12 @@ struct fabric_node *fabric_node_at(struct fabric *f, uint32_t node)
 	return &f->nodes[node].agents;
 }
 
+const struct fabric_node *fabric_node_look(const struct fabric *f, uint32_t node)
+{
+	CHECK(node < f->node_count);
+	return &f->nodes[node].agents;
+}
+
 void fabric_touch(struct fabric *f, uint32_t node)
 {
 	CHECK(node < f->node_count);

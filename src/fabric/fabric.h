@@ -97,6 +97,8 @@ void fabric_degrade(struct fabric *f, uint32_t cable, uint32_t divisor);
 uint32_t fabric_node_count(const struct fabric *f);
 /* The agents of a node. After a change of them call fabric_touch(). */
 struct fabric_node *fabric_node_at(struct fabric *f, uint32_t node);
+/* The same for one that looks at what is set, not at counters. */
+const struct fabric_node *fabric_node_look(const struct fabric *f, uint32_t node);
 void fabric_touch(struct fabric *f, uint32_t node);
 
 /*

@@ -188,6 +188,11 @@ void fabric_node_set_sm(struct fabric_node *n, uint32_t port, bool is_sm, uint64
 	node_trap_capability(n, port, false);
 }
 
+bool fabric_node_has_pkey(const struct fabric_node *n, uint32_t port, uint16_t p_key)
+{
+	return node_pkey_find(&n->ports[port], p_key) != 0;
+}
+
 void fabric_node_refused(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 			 enum fabric_bad_key what, const struct iba_frame *f)
 {

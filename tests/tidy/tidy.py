@@ -58,7 +58,7 @@ ARROWS = {
     "driver/calls": CORE_ROOMS + CARRIERS + ["driver/stat"],
     "driver/file": CORE_ROOMS + ["driver/sys"],
     "driver/lan": BELOW_MEM + ["lan", "driver/sys"],
-    "roles": ["base", "wire", "fabric", "mad", "store", "scsi", "rio", "iscsi", "lan", "push", "driver/file", "driver/lan",
+    "roles": ["base", "wire", "fabric", "mad", "store", "scsi", "rio", "iscsi", "lan", "push", "driver/fabric", "driver/file", "driver/lan",
               "driver/sys"],  # and <weft/...>
     "sim/world": CORE_ROOMS,
     "sim/loopback": CORE_ROOMS + ["sim/world"],
@@ -80,7 +80,7 @@ ARROWS = {
     "cmd/card": ["base", "wire", "rio", "lan", "driver/lan", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/demo": ["base", "rio", "roles", "cmd", "cmd/roles"],
     "cmd/dump": ["base", "wire", "cmd"],
-    "cmd/fabric": ["base", "wire", "fabric", "driver/sys", "roles", "cmd"],
+    "cmd/fabric": ["base", "wire", "fabric", "driver/sys", "roles", "cmd", "cmd/roles"],
     "cmd/iscsi": ["base", "store", "scsi", "iscsi", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/perf": ["cmd"],  # and <weft/...>
     "cmd/roles": ["base", "rio", "roles", "driver/sys", "cmd"],

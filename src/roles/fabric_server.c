@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "roles/fabric_server_inside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/least.h"
+#include "driver/sys/clock.h"
+#include "driver/sys/system_reason.h"
+#include "driver/sys/turns.h"
+
+enum { EVENTS_MAX = 64, NS_PER_MS = 1000000, TURNS_AT_ONCE = 64 };
+
+/* ---- What the hub asks ---------------------------------------------------------------------- */
+
+static bool hub_post(void *owner, uint32_t node, uint32_t port, const uint8_t *bytes,
+		     uint32_t length)
+{
+	struct fabric_server *s = owner;
+
+	return fabric_post(s->fabric, node, port, bytes, length);
+}
+
+static bool hub_tell(void *owner, uint32_t node, uint32_t port, struct attach_state *state)
+{
+	return server_port_state(owner, node, port, state);
+}
+
+static bool hub_find(void *owner, const char *name, uint32_t *node, uint32_t *port)
+{
+	struct fabric_msg_where where = { .port = 0 };
+
+	(void)snprintf(where.node, sizeof(where.node), "%s", name);
+	return server_owner_find(owner, &where, node, port) == WEFT_OK;
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static bool names_copy(struct fabric_server *s, const struct topology *t)
+{
+	uint32_t ports = 0;
+
+	s->names = calloc(t->node_count + 1U, sizeof(*s->names));
+	s->ids = calloc(t->node_count + 1U, sizeof(*s->ids));
+	s->first_port = calloc(t->node_count + 1U, sizeof(*s->first_port));
+	if (!s->names || !s->ids || !s->first_port)
+		return false;
+	for (uint32_t node = 0; node < t->node_count; node++) {
+		memcpy(s->names[node], t->nodes[node].name, sizeof(s->names[node]));
+		memcpy(s->ids[node], t->nodes[node].id, sizeof(s->ids[node]));
+		s->first_port[node] = ports;
+		ports += t->nodes[node].ports + 1;
+	}
+	s->port_at = calloc(ports + 1U, sizeof(*s->port_at));
+	return s->port_at;
+}
+
+static enum weft_reason watch(const struct fabric_server *s, int fd, void *what)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? WEFT_OK : system_reason(errno);
+}
+
+static enum weft_reason listen_at(struct fabric_server *s)
+{
+	struct unix_names names = fabric_socket_names(s->name);
+	bool are_all_foreign;
+
+	s->listener = unix_names_take(&names, true, &are_all_foreign);
+	if (s->listener == -EADDRINUSE)
+		return WEFT_R_FABRIC_TAKEN;
+	if (s->listener < 0)
+		return system_reason(-s->listener);
+	return watch(s, s->listener, &s->listener);
+}
+
+static enum weft_reason hub_open(struct fabric_server *s)
+{
+	const struct fabric_hub_config config = {
+		.nodes = fabric_node_count(s->fabric),
+		.post = hub_post,
+		.tell = hub_tell,
+		.find = hub_find,
+		.owner = s,
+	};
+	enum weft_reason r = fabric_hub_open(&config, s->name, &s->hub);
+
+	if (r == WEFT_R_ADDRESS_IN_USE)
+		return WEFT_R_FABRIC_TAKEN;
+	return r == WEFT_OK ? watch(s, fabric_hub_fd(s->hub), &s->hub) : r;
+}
+
+static enum weft_reason open_all(struct fabric_server *s, const struct topology *t)
+{
+	const struct fabric_cfg cfg = fabric_cfg_live();
+	enum weft_reason r;
+
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->epoll < 0 || s->wake < 0)
+		return system_reason(errno);
+	if (!names_copy(s, t))
+		return WEFT_R_NO_MEMORY;
+	r = listen_at(s);
+	if (r == WEFT_OK)
+		r = fabric_open(t, &cfg, &s->fabric);
+	if (r == WEFT_OK)
+		r = hub_open(s);
+	return r == WEFT_OK ? watch(s, s->wake, &s->wake) : r;
+}
+
+enum weft_reason fabric_server_open(const struct topology *t, const char *name,
+				    struct fabric_server **out)
+{
+	struct fabric_server *s = calloc(1, sizeof(*s));
+	enum weft_reason r;
+
+	if (!s)
+		return WEFT_R_NO_MEMORY;
+	if (!name)
+		name = getenv("WEFT_FABRIC");
+	(void)snprintf(s->name, sizeof(s->name), "%s", name && *name ? name : "fabric");
+	s->epoll = s->listener = s->wake = -1;
+	s->begin_ns = clock_ns();
+	list_init(&s->ports);
+	r = open_all(s, t);
+	if (r == WEFT_OK)
+		*out = s;
+	else
+		fabric_server_close(s);
+	return r;
+}
+
+void fabric_server_close(struct fabric_server *own_s)
+{
+	server_clients_close(own_s);
+	server_ports_close(own_s);
+	if (own_s->hub)
+		fabric_hub_close(own_s->hub);
+	fabric_close(own_s->fabric);
+	if (own_s->listener >= 0)
+		close(own_s->listener);
+	if (own_s->wake >= 0)
+		close(own_s->wake);
+	if (own_s->epoll >= 0)
+		close(own_s->epoll);
+	free(own_s->names);
+	free(own_s->ids);
+	free(own_s->first_port);
+	free((void *)own_s->port_at);
+	free(own_s);
+}
+
+const char *fabric_server_name(const struct fabric_server *s)
+{
+	return s->name;
+}
+
+void fabric_server_stop(struct fabric_server *s)
+{
+	const uint64_t one = 1;
+
+	atomic_store(&s->is_stopping, true);
+	(void)!write(s->wake, &one, sizeof(one));
+}
+
+/* ---- The loop ------------------------------------------------------------------------------- */
+
+static void serve(struct fabric_server *s, const struct epoll_event *e)
+{
+	if (e->data.ptr == &s->listener)
+		server_clients_accept(s);
+	else if (e->data.ptr != &s->hub && e->data.ptr != &s->wake)
+		server_client_serve(s, e->data.ptr, e->events);
+}
+
+static void changes_tell(struct fabric_server *s)
+{
+	static const struct {
+		uint32_t change, news;
+	} table[] = {
+		{ FABRIC_CHANGE_LINK | FABRIC_CHANGE_STATE, ATTACH_NEWS_STATE },
+		{ FABRIC_CHANGE_ADDRESS, ATTACH_NEWS_LID | ATTACH_NEWS_SM | ATTACH_NEWS_GIDS },
+		{ FABRIC_CHANGE_PKEYS, ATTACH_NEWS_PKEYS },
+		{ FABRIC_CHANGE_REREGISTER, ATTACH_NEWS_REREGISTER },
+	};
+	uint32_t node, port, changes;
+
+	while (fabric_changed(s->fabric, &node, &port, &changes)) {
+		uint32_t news = 0;
+
+		for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+			news |= changes & table[i].change ? table[i].news : 0;
+		if (news)
+			fabric_hub_changed(s->hub, node, port, news);
+	}
+}
+
+/* What agents wait for, and have to send. True: something has left. */
+static bool agents_work(struct fabric_server *s)
+{
+	bool has_moved = false;
+
+	for (struct list *at = s->ports.next; at != &s->ports; at = at->next) {
+		struct server_port *p = CONTAINER_OF(at, struct server_port, link);
+
+		if (!p->mads)
+			continue;
+		if (mad_due(p->mads) <= s->now_ns)
+			mad_expire(p->mads, s->now_ns);
+		has_moved |= server_port_send(s, p);
+		server_messages_tell(s, p);
+	}
+	return has_moved;
+}
+
+/* Moves what can move. True: there may be more. */
+static bool turn(struct fabric_server *s)
+{
+	bool has_moved = fabric_hub_run(s->hub);
+	uint32_t node, port;
+
+	s->now_ns = clock_ns() - s->begin_ns;
+	has_moved |= agents_work(s);
+	fabric_run(s->fabric, s->now_ns);
+	changes_tell(s);
+	while (fabric_ready(s->fabric, &node, &port)) {
+		fabric_hub_room(s->hub, node, port);
+		server_port_take(s, node, port);
+		has_moved = true;
+	}
+	while (fabric_hub_ready(s->hub, &node, &port)) {
+		server_port_take(s, node, port);
+		has_moved = true;
+	}
+	fabric_hub_flush(s->hub);
+	return has_moved;
+}
+
+static uint64_t due(const struct fabric_server *s)
+{
+	uint64_t due_ns = fabric_due(s->fabric);
+
+	for (const struct list *at = s->ports.next; at != &s->ports; at = at->next) {
+		const struct server_port *p = CONTAINER_OF(at, struct server_port, link);
+
+		if (p->mads)
+			due_ns = least(due_ns, mad_due(p->mads));
+	}
+	return due_ns;
+}
+
+/* Rounded up, so that what is due then is due. -1: endless. */
+static int wait_ms(const struct fabric_server *s)
+{
+	const uint64_t longest_ms = 60000;
+	uint64_t due_ns = due(s), now_ns = clock_ns() - s->begin_ns, ms;
+
+	if (due_ns == UINT64_MAX)
+		return -1;
+	if (due_ns <= now_ns)
+		return 0;
+	ms = (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+	return (int)least(ms, longest_ms);
+}
+
+void fabric_server_run(struct fabric_server *s)
+{
+	struct epoll_event events[EVENTS_MAX];
+
+	turns_ask_short();
+	while (!atomic_load(&s->is_stopping)) {
+		bool has_more = true;
+		int count;
+
+		for (int i = 0; i < TURNS_AT_ONCE && has_more; i++)
+			has_more = turn(s);
+		count = epoll_wait(s->epoll, events, EVENTS_MAX, has_more ? 0 : wait_ms(s));
+		s->now_ns = clock_ns() - s->begin_ns;
+		for (int i = 0; i < count; i++)
+			serve(s, &events[i]);
+		server_clients_reap(s);
+	}
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process of a fabric, run by a thread, and what programs ask it (roles/fabric_server.h). */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "driver/fabric/fabric_hub.h"
+#include "driver/sys/fabric_client.h"
+#include "roles/fabric_server.h"
+#include "test.h"
+#include "wire/smp.h"
+
+static const char topology_text[] = "switchguid=0x1000\n"
+				    "Switch 4 \"S-1\" # \"leaf\"\n"
+				    "[1] \"h1\"[1]\n"
+				    "[2] \"h2\"[1]\n"
+				    "[3] \"twin-a\"[1]\n"
+				    "caguid=0x2000\n"
+				    "Hca 2 \"h1\"\n"
+				    "Hca 2 \"h2\"\n"
+				    "Hca 1 \"twin-a\" # \"twin\"\n"
+				    "Hca 1 \"twin-b\" # \"twin\"\n";
+
+static struct {
+	struct fabric_server *server;
+	pthread_t thread;
+} bed;
+
+static void topology_read(struct topology *t)
+{
+	uint32_t line;
+
+	MUST(topology_parse(t, topology_text, sizeof(topology_text) - 1, &line));
+}
+
+static const char *name_of_test(void)
+{
+	static char name[32];
+
+	(void)snprintf(name, sizeof(name), "server-%ld", (long)getpid());
+	return name;
+}
+
+static void *run(void *server)
+{
+	fabric_server_run(server);
+	return NULL;
+}
+
+static void bed_open(void)
+{
+	struct topology t;
+
+	topology_read(&t);
+	REQUIRE(setenv("WEFT_FABRIC", name_of_test(), 1) == 0);
+	MUST(fabric_server_open(&t, NULL, &bed.server));
+	topology_fini(&t);
+	REQUIRE(pthread_create(&bed.thread, NULL, run, bed.server) == 0);
+}
+
+static void bed_close(void)
+{
+	fabric_server_stop(bed.server);
+	REQUIRE(pthread_join(bed.thread, NULL) == 0);
+	fabric_server_close(bed.server);
+}
+
+/* ---- Asking --------------------------------------------------------------------------------- */
+
+static struct fabric_msg asking(enum fabric_msg_kind kind, const char *node, uint32_t port)
+{
+	struct fabric_msg m = { .kind = kind, .where.port = port };
+
+	(void)snprintf(m.where.node, sizeof(m.where.node), "%s", node);
+	return m;
+}
+
+static enum weft_reason ask(enum fabric_msg_kind kind, const char *node, uint32_t port,
+			    uint64_t value)
+{
+	struct fabric_msg m = asking(kind, node, port), answer;
+
+	m.value = value;
+	return fabric_client_ask_once(&m, &answer);
+}
+
+/* A connection; MADs of it are those of the port. */
+static int attached(const char *node, uint32_t port)
+{
+	struct fabric_msg m = asking(FABRIC_MSG_ATTACH, node, port), answer;
+	int fd;
+
+	MUST(fabric_client_connect(NULL, &fd));
+	MUST(fabric_client_ask(fd, &m, &answer));
+	return fd;
+}
+
+static enum weft_reason agent_add(int fd, uint8_t mgmt_class, uint8_t version, uint64_t *agent)
+{
+	struct fabric_msg m = { .kind = FABRIC_MSG_AGENT,
+				.agent = { .mgmt_class = mgmt_class,
+					   .class_version = version,
+					   .methods = { mgmt_class ? 1U << MAD_TRAP : 0 } } },
+			  answer;
+	enum weft_reason r = fabric_client_ask_aside(fd, &m, &answer);
+
+	*agent = answer.value;
+	return r;
+}
+
+static void smp_send(int fd, uint64_t agent, const struct smp *smp)
+{
+	uint8_t bytes[MAD_BYTES];
+	struct fabric_msg m = {
+		.kind = FABRIC_MSG_SEND,
+		.mad = { .agent = (uint32_t)agent,
+			 .timeout_ms = 100,
+			 .length = MAD_BYTES,
+			 .lid = IBA_LID_PERMISSIVE },
+	};
+
+	smp_encode(smp, bytes);
+	REQUIRE(fabric_mad_send(fd, &m, bytes) == 0);
+}
+
+static struct smp directed(uint64_t tid, uint8_t hops, uint8_t first)
+{
+	return (struct smp){
+		.mad = { .mgmt_class = MAD_SUBNET_DIRECTED,
+			 .class_version = 1,
+			 .method = MAD_GET,
+			 .tid = tid,
+			 .attribute = SM_NODE_INFO },
+		.is_directed = true,
+		.hop_count = hops,
+		.from = IBA_LID_PERMISSIVE,
+		.to = IBA_LID_PERMISSIVE,
+		.there = { [1] = first },
+	};
+}
+
+/* Waits for a MAD. */
+static void received(int fd, struct fabric_packet *p)
+{
+	struct pollfd at = { .fd = fd, .events = POLLIN };
+
+	REQUIRE(poll(&at, 1, 20000) == 1);
+	REQUIRE(fabric_packet_receive(fd, p, false) == 0);
+	REQUIRE(p->m.kind == FABRIC_MSG_RECEIVED);
+}
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+
+static uint32_t port_of(const char *node, uint32_t port, struct fabric_msg_port *p)
+{
+	MUST(fabric_client_look(node, port, p));
+	return p->node * 100 + p->port;
+}
+
+TEST(test_fab_22a_a_node_is_found_by_name_number_and_guid)
+{
+	struct fabric_msg_port p;
+	char guid[32];
+
+	bed_open();
+	EXPECT_EQ(port_of("h1", 0, &p), 101);
+	EXPECT_EQ(p.node_info.node_guid, 0x2000);
+	EXPECT_EQ(p.port_info.state, SM_PORT_INIT);
+	EXPECT_EQ(p.is_manager, false);
+	EXPECT_EQ(port_of("h1", 2, &p), 102);
+	EXPECT_EQ(p.port_info.state, SM_PORT_DOWN);
+	EXPECT_EQ(port_of("#1", 1, &p), 101);
+	EXPECT_EQ(port_of("0x2000", 0, &p), 101);
+	(void)snprintf(guid, sizeof(guid), "0x%llx", (unsigned long long)p.node_info.port_guid + 1);
+	EXPECT_EQ(port_of(guid, 0, &p), 102);
+	EXPECT_EQ(port_of("leaf", 0, &p), 0);
+	EXPECT_EQ(port_of("S-1", 3, &p), 3);
+	EXPECT_EQ(port_of("twin-b", 0, &p), 401);
+	bed_close();
+}
+
+TEST(test_fab_22a_a_node_that_is_not_there_is_refused)
+{
+	static const char *const names[] = { "",   "absent", "twin", "#5", "#",
+					     "0x", "0x77",   "0x0",  "#1x" };
+	struct fabric_msg_port p;
+
+	bed_open();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		EXPECT_EQ(fabric_client_look(names[i], 0, &p), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(fabric_client_look("h1", 3, &p), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_ATTACH, "h1", 3, 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_ATTACH, "absent", 0, 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_ATTACH, "leaf", 1, 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_ATTACH, "leaf", 0, 0), WEFT_OK);
+	EXPECT_EQ(ask(FABRIC_MSG_MANAGER, "absent", 0, 0), WEFT_R_FABRIC_NODE);
+	bed_close();
+}
+
+TEST(test_fab_22d_a_second_fabric_of_a_name_is_refused)
+{
+	struct fabric_server *other;
+	struct topology t;
+
+	bed_open();
+	topology_read(&t);
+	EXPECT_EQ(fabric_server_open(&t, NULL, &other), WEFT_R_FABRIC_TAKEN);
+	MUST(fabric_server_open(&t, "another", &other));
+	EXPECT_STR(fabric_server_name(other), "another");
+	fabric_server_close(other);
+	topology_fini(&t);
+	bed_close();
+}
+
+TEST(test_fab_22d_a_fabric_whose_adapters_are_anothers_is_refused)
+{
+	const struct fabric_hub_config config = { .nodes = 1 };
+	struct fabric_server *server;
+	struct fabric_hub *hub;
+	struct topology t;
+
+	MUST(fabric_hub_open(&config, name_of_test(), &hub));
+	topology_read(&t);
+	EXPECT_EQ(fabric_server_open(&t, name_of_test(), &server), WEFT_R_FABRIC_TAKEN);
+	topology_fini(&t);
+	fabric_hub_close(hub);
+}
+
+/* ---- Cables --------------------------------------------------------------------------------- */
+
+static uint8_t state_of(const char *node)
+{
+	struct fabric_msg_port p;
+
+	MUST(fabric_client_look(node, 1, &p));
+	return p.port_info.state;
+}
+
+TEST(test_fab_09_cables_are_cut_and_mended)
+{
+	struct fabric_msg all, answer;
+
+	bed_open();
+	EXPECT_EQ(ask(FABRIC_MSG_CUT, "leaf", 1, 0), WEFT_OK);
+	EXPECT_EQ(state_of("h1"), SM_PORT_DOWN);
+	EXPECT_EQ(state_of("h2"), SM_PORT_INIT);
+	EXPECT_EQ(ask(FABRIC_MSG_MEND, "h1", 1, 0), WEFT_OK);
+	EXPECT_EQ(state_of("h1"), SM_PORT_INIT);
+	all = asking(FABRIC_MSG_CUT, "leaf", 0);
+	EXPECT_EQ(fabric_client_ask_once(&all, &answer), WEFT_OK);
+	EXPECT_EQ(answer.value, 3);
+	EXPECT_EQ(state_of("h2"), SM_PORT_DOWN);
+	EXPECT_EQ(ask(FABRIC_MSG_ERRORS, "h1", 1, 1000000), WEFT_OK);
+	EXPECT_EQ(ask(FABRIC_MSG_DEGRADE, "h1", 1, 4), WEFT_OK);
+	bed_close();
+}
+
+TEST(test_fab_09_a_cable_that_is_not_there_is_refused)
+{
+	bed_open();
+	EXPECT_EQ(ask(FABRIC_MSG_CUT, "h1", 2, 0), WEFT_R_FABRIC_CABLE);
+	EXPECT_EQ(ask(FABRIC_MSG_CUT, "twin-b", 0, 0), WEFT_R_FABRIC_CABLE);
+	EXPECT_EQ(ask(FABRIC_MSG_CUT, "h1", 3, 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_CUT, "absent", 1, 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_DEGRADE, "h1", 1, 0), WEFT_R_FABRIC_ASK);
+	EXPECT_EQ(ask(FABRIC_MSG_DEGRADE, "h1", 1, 65536), WEFT_R_FABRIC_ASK);
+	bed_close();
+}
+
+/* ---- Datagrams ------------------------------------------------------------------------------ */
+
+TEST(test_sys_01_a_program_asks_its_own_node_and_the_next)
+{
+	static struct fabric_packet p;
+	uint64_t agent;
+	struct smp smp;
+	int fd;
+
+	bed_open();
+	fd = attached("h1", 1);
+	MUST(agent_add(fd, MAD_SUBNET_DIRECTED, 1, &agent));
+	for (uint8_t hops = 0; hops < 2; hops++) {
+		smp = directed(7, hops, 1);
+		smp_send(fd, agent, &smp);
+		received(fd, &p);
+		EXPECT_EQ(p.m.mad.error, 0);
+		EXPECT_EQ(p.m.mad.agent, agent);
+		EXPECT_EQ(p.tail_bytes, MAD_BYTES);
+		MUST(smp_decode(&smp, p.tail, MAD_BYTES));
+		EXPECT_EQ(smp.mad.method, MAD_GET_RESPONSE);
+		EXPECT_EQ((uint32_t)smp.mad.tid, 7);
+		EXPECT_EQ(p.tail[64 + 2], hops == 0 ? SM_NODE_CA : SM_NODE_SWITCH);
+	}
+	close(fd);
+	bed_close();
+}
+
+TEST(test_sys_01_a_request_without_an_answer_comes_back)
+{
+	static struct fabric_packet p;
+	uint64_t agent;
+	struct smp smp;
+	int fd;
+
+	bed_open();
+	fd = attached("h1", 1);
+	MUST(agent_add(fd, MAD_SUBNET_DIRECTED, 1, &agent));
+	MUST(ask(FABRIC_MSG_CUT, "h1", 1, 0));
+	smp = directed(8, 1, 1);
+	smp_send(fd, agent, &smp);
+	received(fd, &p);
+	EXPECT_EQ(p.m.mad.error, ETIMEDOUT);
+	/* A second one of the same transaction is refused at once: both come back. */
+	smp_send(fd, agent, &smp);
+	smp_send(fd, agent, &smp);
+	for (int i = 0; i < 2; i++) {
+		received(fd, &p);
+		EXPECT_EQ(p.m.mad.error, ETIMEDOUT);
+	}
+	close(fd);
+	bed_close();
+}
+
+TEST(test_sys_01_agents_are_of_their_program)
+{
+	struct fabric_msg remove = { .kind = FABRIC_MSG_AGENT_REMOVE }, answer;
+	struct fabric_msg attach = asking(FABRIC_MSG_ATTACH, "h1", 1);
+	uint64_t agent, other;
+	int fd, second, guest;
+
+	bed_open();
+	fd = attached("h1", 1);
+	second = attached("h1", 1);
+	MUST(agent_add(fd, MAD_SUBNET_LID, 1, &agent));
+	EXPECT_EQ(agent_add(second, MAD_SUBNET_LID, 1, &other), WEFT_R_MAD_METHOD_TAKEN);
+	EXPECT_EQ(agent_add(second, MAD_SUBNET_LID, 99, &other), WEFT_R_MAD_AGENT);
+	remove.value = agent;
+	EXPECT_EQ(fabric_client_ask_aside(second, &remove, &answer), WEFT_R_MAD_AGENT);
+	EXPECT_EQ(fabric_client_ask_aside(fd, &attach, &answer), WEFT_R_FABRIC_ASK);
+	EXPECT_EQ(fabric_client_ask_aside(fd, &remove, &answer), WEFT_OK);
+	EXPECT_EQ(agent_add(second, MAD_SUBNET_LID, 1, &other), WEFT_OK);
+	/* With its program it goes. */
+	close(second);
+	EXPECT_EQ(agent_add(fd, MAD_SUBNET_LID, 1, &agent), WEFT_OK);
+	for (int i = 1; i < 32; i++)
+		EXPECT_EQ(agent_add(fd, 0, 0, &agent), WEFT_OK);
+	EXPECT_EQ(agent_add(fd, 0, 0, &agent), WEFT_R_MAD_AGENT);
+	MUST(fabric_client_connect(NULL, &guest));
+	EXPECT_EQ(agent_add(guest, MAD_SUBNET_LID, 1, &other), WEFT_R_MAD_AGENT);
+	close(guest);
+	close(fd);
+	bed_close();
+}
+
+TEST(test_sys_01_a_port_is_its_managers_as_long_as_that_is_there)
+{
+	struct fabric_msg manage = asking(FABRIC_MSG_MANAGER, "h1", 1), answer;
+	struct fabric_msg_port p;
+	int fd;
+
+	bed_open();
+	MUST(fabric_client_connect(NULL, &fd));
+	MUST(fabric_client_ask(fd, &manage, &answer));
+	MUST(fabric_client_look("h1", 1, &p));
+	EXPECT_EQ(p.is_manager, true);
+	EXPECT_EQ(p.port_info.capabilities & 2, 2);
+	EXPECT_EQ(fabric_client_ask(fd, &manage, &answer), WEFT_R_FABRIC_ASK);
+	close(fd);
+	for (int i = 0; i < 20000 && p.is_manager; i++)
+		MUST(fabric_client_look("h1", 1, &p));
+	EXPECT_EQ(p.is_manager, false);
+	bed_close();
+}
+
+/* ---- Bad programs --------------------------------------------------------------------------- */
+
+static bool is_gone(int fd)
+{
+	struct pollfd at = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	return poll(&at, 1, 20000) == 1 && recv(fd, &byte, 1, 0) <= 0;
+}
+
+TEST(test_sys_01_a_program_that_talks_nonsense_is_left_alone)
+{
+	static const uint8_t nonsense[] = { 1, 99, 0, 0, 7 };
+	struct fabric_msg mail = { .kind = FABRIC_MSG_SEND, .mad = { .length = 24 } };
+	struct fabric_msg frame = { .kind = FABRIC_MSG_FRAME }, answer;
+	uint8_t mad[24] = { 0 };
+	int fd, quiet;
+
+	bed_open();
+	quiet = attached("h1", 1);
+	MUST(fabric_client_connect(NULL, &fd));
+	REQUIRE(send(fd, nonsense, sizeof(nonsense), 0) == sizeof(nonsense));
+	EXPECT(is_gone(fd));
+	close(fd);
+	/* What it may say, but not there: it goes on. */
+	MUST(fabric_client_connect(NULL, &fd));
+	REQUIRE(fabric_mad_send(fd, &mail, mad) == 0);
+	EXPECT_EQ(fabric_client_ask(fd, &frame, &answer), WEFT_R_FABRIC_ASK);
+	close(fd);
+	EXPECT_EQ(ask(FABRIC_MSG_PORT, "h1", 1, 0), WEFT_OK);
+	close(quiet);
+	bed_close();
+}
