@@ -4,7 +4,8 @@
 
 A host reaches a server on a LAN through another machine, all of them network namespaces of this one, joined by
 veth: by a split card; by a tunnel of TCP (socat, and one of weft's own frame ports, which keeps the ends of frames);
-by VXLAN of the kernel; and, directly, by a veth pair. In each round those that are compared run one after
+by VXLAN of the kernel; and, directly, by a veth pair. A relay (bench/card_relay.c) is the floor of any tunnel of two
+processes: it reads and writes the same sockets as the card, and does nothing else. In each round those that are compared run one after
 the other. Of the rounds the calmest count, and of these the median. A missed goal is said, but no error: the
 machine may be a slow one.
 """
@@ -171,6 +172,19 @@ class FramesByTcp(Bridged):
         self.address("card0")
 
 
+class Relay(Bridged):
+    """Two processes without RDMA, by UDP: a round trip is four of their wake-ups, and little else."""
+
+    def connect(self):
+        relay = os.path.join(os.path.dirname(split.WEFT), "bench/card_relay")
+        if not os.path.exists(relay):
+            raise Failure("there is no %s" % relay)
+        self.start(self.unit, relay, "packet:lan0", "198.51.100.0", "198.51.100.1")
+        self.start(self.host, relay, "tap:card0", "198.51.100.1", "198.51.100.0")
+        self.interface_of(self.host, "card0")
+        self.address("card0")
+
+
 class Vxlan(Bridged):
     def connect(self):
         for namespace, here, there, dev in ((self.unit, "0", "1", "wu0"), (self.host, "1", "0", "wh0")):
@@ -200,10 +214,11 @@ WAYS = [  # name, how it is called, how it is made
      lambda place: SplitCard(place, "card_pull", unit_lines="pull on")),
     ("socat", "TCP tunnel, socat", lambda place: Socat(place, "socat")),
     ("frames", "TCP tunnel, weft card bridge", lambda place: FramesByTcp(place, "frames")),
+    ("relay", "relay without RDMA, the floor", lambda place: Relay(place, "relay")),
     ("vxlan", "kernel VXLAN", lambda place: Vxlan(place, "vxlan")),
     ("veth", "veth, directly", lambda place: Plain(place, "veth")),
 ]
-OURS = ("card", "card_spin", "card_iwarp", "card_pull", "frames")
+OURS = ("card", "card_spin", "card_iwarp", "card_pull", "frames", "relay")
 WHAT = [  # of which ways, unit, how
     ("ping", "ping, mean round trip", "ns", lambda way, seconds: way.ping_ns(seconds)),
     ("out", "TCP stream, host to LAN", "B/s", lambda way, seconds: way.stream(seconds)),
@@ -307,9 +322,19 @@ GOALS = [
 # Told, and no goal.
 ASIDE = [
     ("ping, against frames by TCP", "ping_card", "ping_frames"),
+    ("ping, against the floor", "ping_card", "ping_relay"),
+    ("ping, the floor against kernel VXLAN", "ping_relay", "ping_vxlan"),
+    ("ping, iWARP, against the floor", "ping_card_iwarp", "ping_relay"),
     ("ping, spinning, against kernel VXLAN", "ping_card_spin", "ping_vxlan"),
+    ("TCP stream out, against the floor", "out_card", "out_relay"),
+    ("TCP stream in, against the floor", "in_card", "in_relay"),
+    ("TCP stream out, the floor against plain veth", "out_relay", "out_veth"),
+    ("TCP stream in, the floor against plain veth", "in_relay", "in_veth"),
+    ("TCP stream out, iWARP, against plain veth", "out_card_iwarp", "out_veth"),
+    ("TCP stream in, iWARP, against plain veth", "in_card_iwarp", "in_veth"),
     ("TCP stream out, against frames by TCP", "out_card", "out_frames"),
     ("TCP stream in, against frames by TCP", "in_card", "in_frames"),
+    ("64-byte datagrams, against the floor", "udp_card", "udp_relay"),
     ("64-byte datagrams, against frames by TCP", "udp_card", "udp_frames"),
     ("64-byte datagrams, against kernel VXLAN", "udp_card", "udp_vxlan"),
 ]
