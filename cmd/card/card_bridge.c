@@ -87,18 +87,27 @@ static void say_counts(const struct side *sides)
 	fflush(stdout);
 }
 
-/* The link of an interface that we made is up when the other port has one. */
-static void tell_news(struct side *from, struct side *to)
+static bool is_held(const struct side *s)
+{
+	return s->at < s->end;
+}
+
+/*
+ * The link of an interface that we made is up when the other port has one. True: frames that are
+ * held may go.
+ */
+static bool tell_news(struct side *from, struct side *to)
 {
 	uint32_t news = lan_news(from->port);
 	const struct lan_properties *p = lan_properties(from->port);
 
 	if (!(news & LAN_NEWS_LINK))
-		return;
+		return news & LAN_NEWS_ROOM && is_held(to);
 	printf("%s: link %s%s%s\n", from->text, p->is_up ? "up" : "down", p->is_up ? "" : ", ",
 	       p->is_up ? "" : weft_reason_name(p->why));
 	fflush(stdout);
 	(void)lan_set_link(to->port, p->is_up);
+	return is_held(to);
 }
 
 /* As many batches as one turn has; then the other side has its own. True: there may be more. */
@@ -118,11 +127,6 @@ static bool pass(struct side *from, struct side *to)
 			return false;
 	}
 	return true;
-}
-
-static bool is_held(const struct side *s)
-{
-	return s->at < s->end;
 }
 
 /* Sleeps until either port has something to do, a signal comes, or the time is over. */
@@ -163,7 +167,7 @@ static void run(struct side *sides, uint64_t every_ns)
 			if (is_held(from))
 				(void)lan_receive(from->port, from->frames, 0);
 			has_more |= pass(from, to);
-			tell_news(from, to);
+			has_more |= tell_news(from, to);
 		}
 		if (every_ns > 0 && clock_ns() >= next_ns) {
 			say_counts(sides);

@@ -42,9 +42,13 @@ static void print_link(const struct stat_line *l)
 	printf("    in          %s packets, %s bytes; %s wait for the port\n",
 	       stat_text(l, "packets_in"), stat_text(l, "bytes_in"), stat_text(l, "for_port"));
 	printf("    out         %s packets, %s bytes; %s found no room, %s had to wait for an "
-	       "element, %s wait now\n",
+	       "element, %s wait now",
 	       stat_text(l, "packets_out"), stat_text(l, "bytes_out"), stat_text(l, "dropped"),
 	       stat_text(l, "waits"), stat_text(l, "waiting"));
+	if (stat_number(l, "waits_ms") > 0)
+		printf(": no element came back for %.1f s",
+		       (double)stat_number(l, "waits_ms") / 1000);
+	putchar('\n');
 	printf("    messages    %s in, %s out, %s Writes, %s refused", stat_text(l, "messages_in"),
 	       stat_text(l, "messages_out"), stat_text(l, "writes"), stat_text(l, "refused"));
 	if (*stat_text(l, "refused_for"))

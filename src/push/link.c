@@ -471,6 +471,14 @@ const struct push_agreed *push_agreed(const struct push_link *l)
 	return &l->agreed;
 }
 
+uint64_t push_waits_since(const struct push_link *l)
+{
+	if (list_is_empty(&l->waiting) ||
+	    !CONTAINER_OF(l->waiting.next, struct push_out, link)->has_waited)
+		return UINT64_MAX;
+	return l->waits_ns;
+}
+
 void push_view(const struct push_link *l, struct push_view *v)
 {
 	uint32_t own[OWN_ELEMENT_STATES] = { 0 }, peer[PEER_ELEMENT_STATES] = { 0 };

@@ -2,7 +2,10 @@
 /* What goes to the other end, in which order: control before data, data in order. */
 #include "push/link_inside.h"
 
-enum { BATCH = 16 /* indications that go although others are under way */ };
+enum {
+	BATCH = 16,	  /* indications that go although others are under way */
+	GETS_DOUBLED = 10 /* times that the pause between two BufferRecvPoolGet doubles */
+};
 
 /* Act ids: which sort, which slot of it. */
 static uint64_t act_id(enum push_act_kind kind, uint32_t slot)
@@ -192,7 +195,10 @@ static bool list_next(struct push_link *l, struct push_msg *m, struct wr *w)
 	return m->pools.count > 0;
 }
 
-/* BufferRecvPoolGet (PUSH-16b): the first packet that waits, and how many wait. */
+/*
+ * BufferRecvPoolGet (PUSH-16b): the first packet that waits, and how many wait. An end that returns
+ * nothing is asked less and less often: what it returns it says of itself.
+ */
 static bool get_next(struct push_link *l, uint64_t now_ns, struct push_msg *m)
 {
 	const struct push_out *o;
@@ -200,7 +206,8 @@ static bool get_next(struct push_link *l, uint64_t now_ns, struct push_msg *m)
 	if (now_ns < l->get_at_ns || list_is_empty(&l->waiting))
 		return false;
 	o = CONTAINER_OF(l->waiting.next, struct push_out, link);
-	l->get_at_ns = now_ns + l->config.get_again_ns;
+	l->gets += l->gets < GETS_DOUBLED;
+	l->get_at_ns = now_ns + (l->config.get_again_ns << l->gets);
 	*m = (struct push_msg){ .function = PUSH_RECV_POOL_GET,
 				.context = ++l->contexts,
 				.get = { o->is.length, l->waiting_count } };
@@ -224,6 +231,7 @@ static struct push_out *waiting_take(struct push_link *l)
 {
 	l->waiting_count--;
 	l->get_at_ns = UINT64_MAX;
+	l->gets = 0;
 	return CONTAINER_OF(list_pop(&l->waiting), struct push_out, link);
 }
 
@@ -322,8 +330,10 @@ static bool message_act(struct push_link *l, uint64_t now_ns, struct push_act *a
 /* The first packet that waits finds no element: it waits on, and asks in time (PUSH-24). */
 static void waits(struct push_link *l, struct push_out *o, uint64_t now_ns)
 {
-	if (!o->has_waited)
+	if (!o->has_waited) {
 		l->counts.waits++;
+		l->waits_ns = now_ns;
+	}
 	o->has_waited = true;
 	if (l->get_at_ns == UINT64_MAX && !l->config.hello.is_pull)
 		l->get_at_ns = peer_pools_fit(l, o->is.length) ? now_ns + l->config.get_again_ns

@@ -172,7 +172,9 @@ struct push_link {
 	struct push_out *packets;
 	struct list free_packets, waiting, over;
 	uint32_t waiting_count, writes;
+	uint64_t waits_ns;  /* since when the first packet waits for an element, if it has_waited */
 	uint64_t get_at_ns; /* UINT64_MAX: nothing to ask for */
+	uint32_t gets;	    /* for the first packet that waits, at most GETS_DOUBLED */
 
 	/* Channel 0. */
 	enum push_use *uses; /* of each message buffer */

@@ -56,7 +56,8 @@ struct push_config {
 	uint64_t answer_wait_ns; /* Send mode: for a reply, before the request is sent again */
 	uint32_t answer_tries;	 /* Send mode: times that a request is sent; RDMA mode: 1 */
 	uint64_t ping_after_ns;	 /* of silence: a PING; UINT64_MAX: never */
-	uint64_t get_again_ns;	 /* between two BufferRecvPoolGet, if nothing comes of them */
+	/* To the next BufferRecvPoolGet; then twice as long each time, up to 1024 times this. */
+	uint64_t get_again_ns;
 };
 
 /* A configuration for RDMA mode with pools for some hundred packets each way. */
@@ -282,3 +283,6 @@ struct push_view {
 };
 
 void push_view(const struct push_link *l, struct push_view *v);
+
+/* Since when the first packet that waits has found no element; UINT64_MAX: none waits for one. */
+uint64_t push_waits_since(const struct push_link *l);

@@ -370,7 +370,6 @@ static void descriptors_look(struct card *c)
 	for (int i = 0; i < count; i++) {
 		if (ready[i].data.fd == lan_descriptor(c->port)) {
 			c->is_port_ready = true;
-			card_port_has_room(c);
 		} else if (ready[i].data.fd == c->wake) {
 			(void)!read(c->wake, &wakes, sizeof(wakes));
 		} else {

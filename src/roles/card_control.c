@@ -208,6 +208,8 @@ void card_port_news(struct card *c)
 
 	if (news == 0)
 		return;
+	if (news & (LAN_NEWS_ROOM | LAN_NEWS_LINK))
+		card_port_has_room(c);
 	if (news & LAN_NEWS_LINK)
 		card_tell(c, CARD_LINE_PORT, "%s: link %s%s%s", c->file->config->port.is,
 			  is->is_up ? "up" : "down", is->is_up ? "" : ": ",

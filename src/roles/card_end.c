@@ -9,7 +9,10 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
+#include "base/least.h"
 #include "roles/card_inside.h"
+
+static const uint64_t starving_ns = UINT64_C(2000000000);
 
 static uint32_t element_total(const struct card_end *e)
 {
@@ -599,6 +602,29 @@ bool card_end_work(struct card_end *e)
 
 /* ---- Time, and the end ---------------------------------------------------------------------- */
 
+/* Names a peer that returns no elements, once, and says when no packet waits for them any more. */
+static uint64_t starving_expire(struct card_end *e)
+{
+	uint64_t since_ns = push_waits_since(e->link), now_ns = e->card->now_ns;
+	char text[WEFT_ADDRESS_TEXT];
+	struct push_view v;
+
+	if (since_ns == UINT64_MAX && e->is_starving) {
+		card_tell(e->card, CARD_LINE_LINK, "%s takes packets again",
+			  card_end_name(e, text));
+		e->is_starving = false;
+	}
+	if (since_ns == UINT64_MAX || e->is_starving)
+		return UINT64_MAX;
+	if (now_ns - since_ns < starving_ns)
+		return since_ns + starving_ns;
+	push_view(e->link, &v);
+	card_tell(e->card, CARD_LINE_LINK, "%s takes no packets: %u wait for an element",
+		  card_end_name(e, text), v.waiting);
+	e->is_starving = true;
+	return UINT64_MAX;
+}
+
 uint64_t card_end_expire(struct card_end *e)
 {
 	uint64_t now_ns = e->card->now_ns, due_ns = e->deadline_ns;
@@ -616,8 +642,8 @@ uint64_t card_end_expire(struct card_end *e)
 	}
 	if (e->state == CARD_DYING)
 		return now_ns;
-	if (e->link && push_due(e->link) < due_ns)
-		due_ns = push_due(e->link);
+	if (e->link)
+		due_ns = least(due_ns, least(push_due(e->link), starving_expire(e)));
 	return due_ns;
 }
 

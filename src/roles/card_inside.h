@@ -124,6 +124,7 @@ struct card_end {
 	uint64_t dropped_greedy; /* frames for it, as it held too many */
 	uint32_t to_say;	 /* enum card_word */
 	bool is_told;		 /* that it is open */
+	bool is_starving;	 /* told: its peer has returned no element for long */
 	/* To be posted together. */
 	struct weft_send_wr queue[CARD_BATCH];
 	struct weft_sge sges[CARD_BATCH];

@@ -84,6 +84,7 @@ static void put_port(FILE *to, const struct card *c)
 
 static void put_counts(FILE *to, const struct card_end *e)
 {
+	uint64_t since_ns = push_waits_since(e->link), now_ns = e->card->now_ns;
 	struct push_statistics s;
 	struct push_view v;
 
@@ -109,6 +110,7 @@ static void put_counts(FILE *to, const struct card_end *e)
 	put(to, "writing", v.writing);
 	put(to, "used", v.used);
 	put(to, "waiting", v.waiting);
+	put(to, "waits_ms", since_ns < now_ns ? (now_ns - since_ns) / NS_PER_MS : 0);
 	if (v.refused_for != WEFT_OK)
 		fprintf(to, " refused_for=%s", weft_reason_name(v.refused_for));
 }

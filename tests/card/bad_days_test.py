@@ -6,6 +6,7 @@ Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`.
 """
 import json
 import os
+import re
 import resource
 import socket
 import subprocess
@@ -14,7 +15,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
-from card import HOST, SERVER, Card, End, ended, wait_until  # noqa: E402
+from card import HOST, SERVER, WEFT, Card, End, ended, wait_until  # noqa: E402
 from script import PATIENCE_S, expect, expect_equal, main  # noqa: E402
 
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -146,12 +147,19 @@ def test_push_24_a_host_that_returns_nothing_loses_its_own_frames(folder):
         link = card.unit.link()
         expect_equal("every element is in use or free: %r" % link, link["writing"], 0)
         expect("the host has the rest: %r" % link, link["used"] > 0 and link["state"] == "open")
+        card.unit.await_line("h0 takes no packets: ")
+        shown = card.unit_space.run(WEFT, "card", "status", str(card.unit.process.pid)).stdout
+        expect("and for how long: " + shown, re.search(r"\d wait now: no element came back for \d+\.\d s$", shown, re.M))
         after = memory_kib(card.unit.process), memory_kib(card.hosts[0].process)
         expect("memory is bounded: %r, then %r KiB" % (before, after),
                all(now < then + (4 << 10) for then, now in zip(before, after)))
         # What was taken comes, once it is read, in its order; and so does what follows.
         for n in range(256):
             expect("frame %d" % n, card.guest.receive(is_experiment)[14:].startswith(b"%d." % n))
+        while card.unit.link()["waiting"] > 0:
+            card.guest.receive(is_experiment)
+        card.unit.await_line("h0 takes packets again")
+        expect_equal("it was named once", card.unit.said().count("takes no packets"), 1)
         card.guest.send(frame(OTHER_MAC, b"still here"))
         expect("the other way is open", card.lan.receive(is_experiment)[14:24] == b"still here")
 
@@ -245,8 +253,9 @@ def test_push_24_a_port_that_has_room_again_is_found_without_a_free_buffer(folde
             expect("it ends: %r" % host.link(), sent < 1 << 14)
         sent = 0
         while host.status()["buffers_free"] > 0:
-            card.guest.send(frame(OTHER_MAC, b"%d." % sent, 1514))
-            sent += 1
+            for _ in range(16):
+                card.guest.send(frame(OTHER_MAC, b"%d." % sent, 1514))
+                sent += 1
             expect("it ends: %r" % host.status(), sent < 1 << 12)
         # The unit drops what the host had no elements for; the host has the others.
         for n in range(host.link()["packets_in"]):

@@ -44,8 +44,8 @@ bool lan_has_more(const struct lan_port *port);
 
 /*
  * Sends frames in order; returns how many were taken. A frame that cannot be sent is taken and
- * counted as dropped, with its reason. Fewer than count: the port is full, the descriptor will be
- * readable when there may be room. The bytes may have been changed: a checksum completed.
+ * counted as dropped, with its reason. Fewer than count: the port is full until its link is
+ * down or LAN_NEWS_ROOM comes. The bytes may have been changed: a checksum completed.
  */
 uint32_t lan_send(struct lan_port *port, struct lan_frame *frames, uint32_t count);
 
@@ -54,9 +54,13 @@ enum {
 	LAN_NEWS_MAC = 1 << 1,
 	LAN_NEWS_MTU = 1 << 2,
 	LAN_NEWS_FILTERS = 1 << 3,
+	LAN_NEWS_ROOM = 1 << 4, /* a port that was full may take frames again */
 };
 
-/* Which properties have changed since it was last called. */
+/*
+ * What has changed since it was last called. lan_receive() finds it out: only these bits tell, once
+ * it has been called, why the descriptor was readable.
+ */
 uint32_t lan_news(struct lan_port *port);
 
 /* What a port passes on besides the frames to its own address and to all stations. */

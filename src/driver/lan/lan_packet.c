@@ -39,8 +39,10 @@ static void on_socket(struct lan_port *port, uint32_t events)
 {
 	struct lan_packet *p = packet_of(port);
 
-	if (events & EPOLLOUT)
+	if (events & EPOLLOUT) {
 		lan_watch(port, &p->socket, EPOLLIN);
+		port->news |= LAN_NEWS_ROOM;
+	}
 	port->has_input |= (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
 }
 

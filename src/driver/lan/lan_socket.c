@@ -199,8 +199,10 @@ static void on_peer(struct lan_port *port, uint32_t events)
 		connected(s);
 		return;
 	}
-	if (events & EPOLLOUT && send_rest(s))
+	if (events & EPOLLOUT && send_rest(s)) {
 		lan_watch(port, &s->peer, EPOLLIN);
+		port->news |= LAN_NEWS_ROOM;
+	}
 	port->has_input |= (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
 }
 

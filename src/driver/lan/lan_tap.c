@@ -41,8 +41,10 @@ static void on_tap(struct lan_port *port, uint32_t events)
 {
 	struct lan_tap *t = tap_of(port);
 
-	if (events & EPOLLOUT)
+	if (events & EPOLLOUT) {
 		lan_watch(port, &t->tap, EPOLLIN);
+		port->news |= LAN_NEWS_ROOM;
+	}
 	port->has_input |= (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
 }
 

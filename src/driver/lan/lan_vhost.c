@@ -73,11 +73,12 @@ static void on_kick(struct lan_port *port, uint32_t events)
 	port->has_input = true;
 }
 
-/* The guest has made room: the caller, which is awake now, may send. */
+/* The guest has made room. */
 static void on_room(struct lan_port *port, uint32_t events)
 {
 	struct lan_vhost *v = vhost_of(port);
 
+	port->news |= LAN_NEWS_ROOM;
 	if (events & (EPOLLHUP | EPOLLERR))
 		lose(v, WEFT_R_VHOST_MESSAGE);
 }

@@ -212,6 +212,8 @@ TEST(test_lan_socket_full_keeps_frames_whole_and_says_so)
 		sent += taken;
 	} while (taken > 0);
 	EXPECT(sent > 1);
+	(void)lan_receive(dialer, b->frames, 0);
+	EXPECT_EQ(lan_news(dialer) & LAN_NEWS_ROOM, 0);
 	while (received < sent) {
 		uint32_t n = lan_bed_receive(b, listener);
 
@@ -219,6 +221,7 @@ TEST(test_lan_socket_full_keeps_frames_whole_and_says_so)
 			same_frame(&b->frames[i], b, 60001, (uint8_t)received++);
 		(void)lan_receive(dialer, b->frames, 0);
 	}
+	EXPECT_EQ(lan_news(dialer), LAN_NEWS_ROOM);
 	f = lan_bed_frame(b, 0, 14, 9);
 	EXPECT_EQ(lan_send(dialer, &f, 1), 1);
 	EXPECT_EQ(lan_bed_receive(b, listener), 1);

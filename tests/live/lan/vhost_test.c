@@ -267,6 +267,8 @@ TEST(test_lan_vhost_guest_receives_in_merged_buffers)
 			EXPECT_EQ(lan_send(m->port, &f, 1), 0);
 		make_available(m, RX, i);
 	}
+	(void)lan_receive(m->port, m->bed->frames, 0);
+	EXPECT_EQ(lan_news(m->port), LAN_NEWS_ROOM);
 	EXPECT_EQ(lan_send(m->port, &f, 1), 1);
 	EXPECT_EQ(get16(used + 2), 3);
 	EXPECT_EQ(get16(bytes_of(m, buffer_of(RX, 0)) + 10), 3);

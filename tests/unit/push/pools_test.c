@@ -174,6 +174,56 @@ TEST(test_push_16b_who_waits_for_long_asks)
 	bed_destroy(b);
 }
 
+/* It learns of returned elements without that: a Get a millisecond would be for nothing. */
+TEST(test_push_16b_who_returns_nothing_is_asked_less_and_less)
+{
+	struct bed *b = bed_create(PUSH_MODE_RDMA);
+	uint64_t pause_ns = 0, first_ns;
+
+	b->ends[BED_UNIT].config.ping_after_ns = 10000 * BED_MS;
+	bed_make(b);
+	bed_pool(b, BED_HOST, 8, 2048);
+	bed_up(b);
+	b->is_eager = false;
+	for (uint64_t i = 0; i < 10; i++)
+		MUST(bed_packet(b, BED_UNIT, 100, i));
+	bed_run(b);
+	first_ns = b->now_ns;
+	for (uint32_t n = 1; n <= 12; n++) {
+		uint64_t due_ns = first_ns + pause_ns + BED_MS;
+
+		EXPECT_EQ(push_due(b->ends[BED_UNIT].link), due_ns);
+		pause_ns = n < 11 ? 2 * pause_ns + 2 * BED_MS : pause_ns + 1024 * BED_MS;
+		b->now_ns = due_ns;
+		bed_run(b);
+		EXPECT_EQ(b->ends[BED_UNIT].sent[PUSH_RECV_POOL_GET], n);
+	}
+	bed_destroy(b);
+}
+
+TEST(test_push_24_since_when_packets_wait_is_known)
+{
+	struct bed *b = one_pool();
+	const struct push_link *unit = b->ends[BED_UNIT].link;
+
+	b->is_eager = false;
+	MUST(bed_packet(b, BED_UNIT, 100, 1));
+	bed_run(b);
+	EXPECT_EQ(push_waits_since(unit), UINT64_MAX);
+	for (uint64_t i = 2; i <= 10; i++)
+		MUST(bed_packet(b, BED_UNIT, 100, i));
+	bed_run(b);
+	EXPECT_EQ(push_waits_since(unit), b->now_ns);
+	b->now_ns += 7;
+	bed_run(b);
+	EXPECT_EQ(push_waits_since(unit), b->now_ns - 7);
+	/* The next one waits from when it is the first. */
+	bed_return(b, BED_HOST, 0, 0);
+	bed_run(b);
+	EXPECT_EQ(push_waits_since(unit), b->now_ns);
+	bed_destroy(b);
+}
+
 TEST(test_push_16b_who_has_no_pool_that_fits_asks_at_once)
 {
 	struct bed *b = bed_create(PUSH_MODE_RDMA);
