@@ -75,6 +75,7 @@ static const char *const kinds[TRACE_KINDS] = {
 	[TRACE_RESPONSE_DROPPED] = "dropped",
 	[TRACE_IMMEDIATE_OUT] = "immediate",
 	[TRACE_IMMEDIATE_IN] = "immediate",
+	[TRACE_PATH_STATE] = "path",
 };
 
 static bool is_kind(const char *name)

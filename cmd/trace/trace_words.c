@@ -8,6 +8,7 @@
 
 #include "base/fault_plan.h"
 #include "cm/ib_cm.h"
+#include "ib/ib.h"
 #include "iscsi/offload/offload.h"
 #include "iwarp/iwarp.h"
 #include "wire/iba_aeth.h"
@@ -45,6 +46,13 @@ static void ib_words(const struct trace_event *e, char *text, size_t size)
 	else if (e->kind == TRACE_TIMEOUT)
 		snprintf(text, size, "QP %06x  has heard nothing of PSN %06" PRIx64 " for too long",
 			 e->who, e->a);
+	else if (e->kind == TRACE_CM_STATE)
+		snprintf(text, size, "CM %08x  %s -> %s", e->who,
+			 ib_cm_state_name((enum ib_cm_state)e->a),
+			 ib_cm_state_name((enum ib_cm_state)e->b));
+	else if (e->kind == TRACE_PATH_STATE)
+		snprintf(text, size, "QP %06x  path migration: %s -> %s", e->who,
+			 ib_migration_name(e->a), ib_migration_name(e->b));
 	else
 		snprintf(text, size, "QP %06x  %s %s, PSN %06" PRIx64, e->who,
 			 e->kind == TRACE_NAK_SENT ? "says" : "hears",
@@ -105,6 +113,8 @@ void trace_words(const struct trace_event *e, char *text, size_t size)
 	case TRACE_NAK_SENT:
 	case TRACE_NAK_TAKEN:
 	case TRACE_TIMEOUT:
+	case TRACE_PATH_STATE:
+	case TRACE_CM_STATE:
 		ib_words(e, text, size);
 		break;
 	case TRACE_ISCSI_STATE:
@@ -118,11 +128,6 @@ void trace_words(const struct trace_event *e, char *text, size_t size)
 	case TRACE_FAULT:
 		snprintf(text, size, "QP %06x  a fault on purpose: %s", e->who,
 			 e->a < FAULT_COUNT ? fault_name((enum fault)e->a) : "unknown");
-		break;
-	case TRACE_CM_STATE:
-		snprintf(text, size, "CM %08x  %s -> %s", e->who,
-			 ib_cm_state_name((enum ib_cm_state)e->a),
-			 ib_cm_state_name((enum ib_cm_state)e->b));
 		break;
 	case TRACE_LOST:
 		snprintf(text, size, "%" PRIu64 " events are missing here", e->a);

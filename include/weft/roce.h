@@ -51,6 +51,30 @@ enum weft_reason weft_roce_open(struct weft_adapter *adapter);
 
 enum { WEFT_RNR_RETRY_FOREVER = 7, WEFT_PSN_MAX = 0xffffff };
 
+/*
+ * In a fabric a connection of RC or UC may have an alternate path (automatic path migration, IBA
+ * 17.2.8). Both ends load theirs and go to REARM; as soon as each knows that the other is there it
+ * is ARMED. When retries by the path are spent, or the consumer of an ARMED end asks for
+ * WEFT_MIGRATED, it takes the alternate path, the peer follows, and both get
+ * WEFT_EVENT_PATH_MIGRATED. The path that was left is the alternate one then: until it is mended,
+ * and both go to REARM again, the connection has none.
+ *
+ * A peer that takes a path which is not the alternate one here is refused, and this end gets
+ * WEFT_EVENT_PATH_REFUSED (WEFT_R_PATH_ALTERNATE).
+ */
+enum weft_migration {
+	WEFT_MIGRATED = 0, /* stays on its path */
+	WEFT_REARM,	   /* would migrate, and waits until the peer would */
+	WEFT_ARMED	   /* migrates when need be; never asked for */
+};
+
+struct weft_alternate {
+	struct weft_path path; /* mtu_bytes is that of the connection */
+	uint16_t p_key;	       /* 0: the default one */
+	uint8_t timeout_code;
+	uint64_t reserved[2]; /* zero */
+};
+
 /* What two queue pairs have agreed on, and what this end wants. Codes are those of IBA. */
 struct weft_roce_attr {
 	/*
@@ -72,7 +96,10 @@ struct weft_roce_attr {
 	uint8_t retries;      /* 0 to 7 */
 	uint8_t rnr_retries;  /* 0 to 7, of which the last is for ever */
 	uint64_t rate_bps;    /* at most; 0: as fast as the network takes it */
-	uint64_t reserved[8]; /* zero */
+	/* Of weft_qp_modify_roce() only. */
+	const struct weft_alternate *alternate;
+	enum weft_migration migration; /* WEFT_REARM, or WEFT_MIGRATED */
+	uint64_t reserved[6];	       /* zero */
 };
 
 /* From RESET or INIT to RTR: what peers send is served. */
@@ -93,12 +120,25 @@ enum weft_roce_field {
 	WEFT_ROCE_RETRIES = 1 << 6,
 	WEFT_ROCE_RNR_RETRIES = 1 << 7,
 	WEFT_ROCE_READS_OUT = 1 << 8,
-	WEFT_ROCE_READS_IN = 1 << 9
+	WEFT_ROCE_READS_IN = 1 << 9,
+	/* At any time; an alternate path that is loaded takes ARMED to REARM. */
+	WEFT_ROCE_ALTERNATE = 1 << 10,
+	WEFT_ROCE_MIGRATION = 1 << 11
 };
 
 /* Changes the fields of the mask: all of them or, if one is refused, none. */
 enum weft_reason weft_qp_modify_roce(struct weft_qp *qp, const struct weft_roce_attr *roce,
 				     uint32_t fields);
+
+struct weft_qp_paths {
+	struct weft_path path, alternate; /* alternate.to_lid 0: there is none */
+	enum weft_migration migration;
+	uint32_t migrations;  /* how often it has gone from one to the other */
+	uint64_t reserved[4]; /* zero */
+};
+
+/* WEFT_R_QP_STATE: it has no connection. */
+enum weft_reason weft_qp_query_paths(struct weft_qp *qp, struct weft_qp_paths *paths);
 
 /*
  * UD: takes what is sent to a group (an address of IP multicast), as it comes to the interface that

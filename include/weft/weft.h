@@ -647,6 +647,9 @@ enum weft_event_kind {
 	WEFT_EVENT_CM,		/* cm_id: there is news in weft_cm_id_next() */
 	WEFT_EVENT_EE_FAILED,	/* end-to-end context: its peer does not answer; it is over */
 	WEFT_EVENT_PORT,	/* port of a fabric: it has changed, see weft_ports_watch() */
+	/* QP: it has taken its alternate path; the peer has taken another than that. */
+	WEFT_EVENT_PATH_MIGRATED,
+	WEFT_EVENT_PATH_REFUSED,
 	WEFT_EVENT_COUNT
 };
 

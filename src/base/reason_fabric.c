@@ -98,4 +98,15 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 	ROW(WEFT_R_FABRIC_CABLE) = { "fabric_cable", "-", ENOLINK,
 				     "There is no cable at this port of the fabric, or none at its node: "
 				     "weft fabric show FILE lists them." },
+	ROW(WEFT_R_PATH_FABRIC) = { "path_fabric", "FAB-20", EOPNOTSUPP,
+				    "Connections in a fabric have alternate paths, by LIDs; in an IP "
+				    "network routers find another way." },
+	ROW(WEFT_R_PATH_NONE) = { "path_none", "FAB-20", EINVAL,
+				  "There is no alternate path to be armed for: load one first." },
+	ROW(WEFT_R_PATH_STATE) = { "path_state", "FAB-20", EINVAL,
+				   "A queue pair goes to REARM when its consumer says so, to ARMED when "
+				   "its peer is ready, too, and only from there to MIGRATED." },
+	ROW(WEFT_R_PATH_ALTERNATE) = { "path_alternate", "FAB-20", EHOSTUNREACH,
+				       "The peer has migrated to a path that is not the alternate one of "
+				       "this end: its packets are refused." },
 };

@@ -58,6 +58,7 @@ enum trace_kind {
 	/* verbs: who = QP number; of the request or receive that has just ended */
 	TRACE_IMMEDIATE_OUT, /* a = immediate data, b = bytes */
 	TRACE_IMMEDIATE_IN,  /* the same */
+	TRACE_PATH_STATE,    /* ib: who = QP number; a = from, b = to: of enum ib_migration */
 	TRACE_KINDS,
 	/* The simulator's own kinds start here. */
 	TRACE_SIM = 64

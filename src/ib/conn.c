@@ -9,6 +9,7 @@
 #include "ib/direct.h"
 #include "ib/ee.h"
 #include "ib/group.h"
+#include "ib/migrate.h"
 #include "ib/pace.h"
 #include "ib/port.h"
 #include "ib/rc.h"
@@ -73,7 +74,8 @@ static bool config_is_good(const struct ib_config *k)
 	return k->peer_qp <= IBA_NUMBER_MAX && k->psn_send <= IBA_PSN_MASK &&
 	       k->psn_recv <= IBA_PSN_MASK && k->timeout_code < 32 && k->retries <= 7 &&
 	       k->rnr_retries <= IB_RNR_RETRY_FOREVER && k->rnr_timer_code < 32 &&
-	       k->window_packets < IB_PSNS_MAX / 2;
+	       k->window_packets < IB_PSNS_MAX / 2 && k->alternate.timeout_code < 32 &&
+	       k->migration < IB_MIGRATIONS;
 }
 
 static void set_timeout(struct ib_conn *c, const struct ib_config *k)
@@ -193,8 +195,7 @@ static struct weft_address address_of(const struct inet_end *end, bool is_ipv6)
 	return a;
 }
 
-/* Keeps both ends in the queue pair, for messages to users even after the connection has ended. */
-static void note_path(struct ib_conn *c)
+void conn_note_path(struct ib_conn *c)
 {
 	if (!qp_is_connected_service(c->qp))
 		return;
@@ -225,7 +226,7 @@ enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struc
 	port->conns[id_slot(c->number)] = c;
 	qp_attach_receiving(qp, &ib_transport, c);
 	qp->tally.is_begun = true;
-	note_path(c);
+	conn_note_path(c);
 	set_reads_out(c, k);
 	direct_begin(c);
 	*conn = c;
@@ -281,13 +282,17 @@ static bool is_drained(const struct weft_qp *qp)
 
 enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_t fields)
 {
-	const uint32_t any_time = IB_RNR_TIMER | IB_Q_KEY | IB_RATE;
+	const uint32_t any_time = IB_RNR_TIMER | IB_Q_KEY | IB_RATE | IB_ALTERNATE | IB_MIGRATION;
 	uint32_t mtu_bytes = c->path.mtu_bytes;
+	enum weft_reason r;
 
-	if (!config_is_good(k) || fields >= IB_READS_IN << 1)
+	if (!config_is_good(k) || fields >= IB_MIGRATION << 1)
 		return WEFT_R_BAD_ARGUMENT;
 	if (!c->qp || ((fields & ~any_time) && !is_drained(c->qp)))
 		return WEFT_R_QP_STATE;
+	r = migrate_check(c, k, fields);
+	if (r != WEFT_OK)
+		return r;
 	if ((fields & IB_READS_IN) && !set_reads_in(c, k->reads_in))
 		return WEFT_R_NO_MEMORY;
 	if (fields & IB_RNR_TIMER)
@@ -305,7 +310,7 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 			list_remove(&c->ready_link);
 			conn_ready(c);
 		}
-		note_path(c);
+		conn_note_path(c);
 	}
 	if (fields & IB_P_KEY)
 		c->p_key = k->p_key ? k->p_key : c->port->p_keys[0];
@@ -317,11 +322,23 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 		set_rnr_retries(c, k);
 	if (fields & IB_READS_OUT)
 		set_reads_out(c, k);
+	migrate_adjust(c, k, fields);
 	if (fields & (IB_PATH | IB_P_KEY))
 		direct_begin(c);
 	else if (fields & IB_READS_IN)
 		direct_grant(c);
 	return WEFT_OK;
+}
+
+void ib_paths_tell(const struct ib_conn *c, struct ib_paths *paths)
+{
+	*paths = (struct ib_paths){
+		.path = c->path,
+		.migration = c->migration,
+		.migrations = c->migrations,
+	};
+	if (c->has_other)
+		paths->alternate = c->other.path;
 }
 
 void ib_destroy(struct ib_conn *c)

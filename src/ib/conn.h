@@ -27,6 +27,13 @@ enum turn {
 	TURN_STATES
 };
 
+/* A path of a connection, and what goes with it. */
+struct ib_way {
+	struct ib_path path;
+	uint16_t p_key;
+	uint64_t timeout_ns;
+};
+
 struct ib_conn {
 	struct ib_port *port;
 	struct weft_qp *qp; /* in a state that receives; NULL: it has left */
@@ -53,6 +60,11 @@ struct ib_conn {
 	uint32_t direct_ahead; /* requests since that changed */
 	uint32_t window, ack_every, q_key;
 	enum turn turn;
+	/* Path migration, see migrate.h. */
+	enum ib_migration migration;
+	bool has_other;
+	uint32_t migrations; /* so far */
+	struct ib_way other; /* the alternate path */
 	/* The end. */
 	enum weft_reason why;
 	/* Every further request is answered by resp.nak at resp.psn; RD: until RESYNC. */
@@ -126,3 +138,6 @@ void conn_alarm(struct ib_conn *c);
 void conn_fail(struct ib_conn *c, enum weft_reason reason);
 
 uint64_t conn_timeout_ns(uint8_t code);
+
+/* Keeps both ends in the queue pair, for messages to users even after the connection has ended. */
+void conn_note_path(struct ib_conn *c);

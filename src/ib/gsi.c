@@ -106,6 +106,7 @@ bool gsi_next(struct ib_port *port, struct ib_out *out)
 		.dest_qp = IBA_QPN_GSI,
 		.src_qp = IBA_QPN_GSI,
 		.q_key = IBA_QKEY_GSI,
+		.is_migrated = true,
 	};
 	struct ib_mad mad;
 	struct load load;

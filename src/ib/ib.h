@@ -402,6 +402,26 @@ uint64_t ib_port_dropped(const struct ib_port *port, enum weft_reason reason);
 
 enum { IB_RNR_RETRY_FOREVER = 7, IB_WINDOW_DEFAULT = 256 };
 
+/*
+ * RC and UC in a fabric (IBA 17.2.8): the path that is taken when retries by the other are spent,
+ * or the peer has taken it, or the consumer wants it.
+ */
+struct ib_alternate {
+	struct ib_path path; /* mtu_bytes: that of the connection */
+	uint16_t p_key;	     /* 0: the first of the port */
+	uint8_t timeout_code;
+};
+
+enum ib_migration {
+	IB_MIGRATED, /* stays on its path */
+	IB_REARM,    /* would migrate, and waits until the peer would */
+	IB_ARMED,
+	IB_MIGRATIONS
+};
+
+/* "REARM"; "unknown" for other values. */
+const char *ib_migration_name(uint64_t state);
+
 /* What both ends agreed on, and the parameters of this end. */
 struct ib_config {
 	struct ib_path path;
@@ -420,6 +440,8 @@ struct ib_config {
 	uint32_t rdd;		     /* RD: domain of the end-to-end contexts that it may use */
 	uint64_t rate_bps;	     /* RC, UC: upper limit; 0: none */
 	void *owner;		     /* returned by ib_owner() */
+	struct ib_alternate alternate;
+	enum ib_migration migration; /* asked for: IB_MIGRATED, IB_REARM */
 };
 
 /*
@@ -449,11 +471,23 @@ enum ib_field {
 	IB_RETRIES = 1 << 6,
 	IB_RNR_RETRIES = 1 << 7,
 	IB_READS_OUT = 1 << 8,
-	IB_READS_IN = 1 << 9
+	IB_READS_IN = 1 << 9,
+	/* At any time. An alternate path that is loaded takes ARMED to REARM. */
+	IB_ALTERNATE = 1 << 10,
+	IB_MIGRATION = 1 << 11
 };
 
 /* Changes the fields of the mask; none of them if one is refused. */
 enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *config, uint32_t fields);
+
+/* The two paths, and how often it has changed between them. */
+struct ib_paths {
+	struct ib_path path, alternate; /* alternate.mtu_bytes 0: there is none */
+	enum ib_migration migration;
+	uint32_t migrations;
+};
+
+void ib_paths_tell(const struct ib_conn *c, struct ib_paths *paths);
 
 /* Frees the connection; a queue pair that still uses it fails (WEFT_R_STREAM_LOST). */
 void ib_destroy(struct ib_conn *c);

@@ -332,7 +332,6 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	uint32_t bytes = load ? load->bytes : 0, packet_bytes, at, crc = 0;
 	uint8_t *own = own_bytes(out);
 
-	p->is_migrated = true;
 	p->pad = iba_pad(bytes);
 	out->run = p->run;
 	out->path = path;
@@ -368,6 +367,7 @@ void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *loa
 {
 	p->p_key = c->p_key;
 	p->dest_qp = c->peer_qp;
+	p->is_migrated = c->migration == IB_MIGRATED;
 	if (c->is_ee)
 		rd_address(c, p);
 	packet_write(c->port, &c->path, p, load, out);

@@ -11,6 +11,7 @@
 #include "ib/ee.h"
 #include "ib/group.h"
 #include "ib/gsi.h"
+#include "ib/migrate.h"
 #include "ib/pace.h"
 #include "ib/rc.h"
 #include "ib/rc_holes.h"
@@ -259,12 +260,21 @@ static bool is_between(const struct ib_path *path, const struct ib_in *in)
 	       inet_is_same_address(in->is_ipv6, in->to.address, path->from.address);
 }
 
+/* By the alternate path, and in its partition. */
+static bool is_by_other(const struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in)
+{
+	return in->route_bytes > 0 && iba_pkey_match(p->p_key, c->other.p_key) &&
+	       route_is_back(c->port, &c->other.path, in);
+}
+
 /* IBA 9.6.1.1 to 9.6.1.5: whom it is for, from whom, and in which partition. */
 static enum weft_reason check_address(const struct ib_conn *c, const struct iba_packet *p,
 				      const struct ib_in *in)
 {
 	if (!is_of_service(c, p->opcode))
 		return WEFT_R_IB_SERVICE;
+	if (c->has_other && is_by_other(c, p, in))
+		return WEFT_OK;
 	if (!iba_pkey_match(p->p_key, c->p_key))
 		return WEFT_R_IB_PKEY;
 	if (c->service == WEFT_UD)
@@ -336,6 +346,10 @@ static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct
 
 	if (r == WEFT_OK)
 		r = port_check_icrc(port, in);
+	else if (r == WEFT_R_IB_SOURCE && c->has_other && port_check_icrc(port, in) == WEFT_OK)
+		migrate_strayed(c, p);
+	if (r == WEFT_OK && c->has_other)
+		migrate_heard(c, p, in);
 	if (r == WEFT_OK && is_cut_off(c, tally_of(port, c->qp)->bytes_in))
 		r = WEFT_R_FAULT_INJECTED;
 	if (r == WEFT_OK) {

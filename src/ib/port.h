@@ -6,6 +6,7 @@
  *	port.c      packets in and out, the table of connections, deadlines, events
  *	conn.c      creation and end of a connection, the transport's table for the verbs
  *	packet.c    builds outgoing packets: headers, payload, ICRC
+ *	migrate.c   alternate paths
  *	pace.c      output rate: limits and congestion control
  *	message.c   an incoming Send or Write: every check, placement, delivery
  *	rc_req.c    RC requester: requests -> packets                           (requester.h)

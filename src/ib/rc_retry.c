@@ -17,6 +17,7 @@
 #include "base/least.h"
 #include "ib/conn.h"
 #include "ib/ee.h"
+#include "ib/migrate.h"
 #include "ib/port.h"
 #include "ib/rc.h"
 #include "ib/rc_holes.h"
@@ -278,7 +279,8 @@ void rc_retry_read_alone(struct ib_conn *c, uint64_t now_ns)
 }
 
 /*
- * IBA 9.9.2.4.1: takes one of the consumer's retries. False: they are spent, and that is the end.
+ * IBA 9.9.2.4.1: takes one of the consumer's retries, those of the alternate path after those of
+ * the path (IBA 17.2.8.1). False: they are spent, and that is the end.
  * Whether the peer was heard since the one before says why.
  */
 static bool retry_or_end(struct ib_conn *c)
@@ -291,6 +293,8 @@ static bool retry_or_end(struct ib_conn *c)
 		q->retries_left--;
 		return true;
 	}
+	if (migrate_away(c))
+		return true;
 	if (c->is_ee)
 		ee_fail(ee_of(c), reason);
 	else

@@ -111,7 +111,9 @@ static uint32_t q_key_of(const struct ib_conn *c, const struct send_wqe *wqe)
 bool ud_next(struct ib_conn *c, struct ib_out *out)
 {
 	struct requester *q = &c->req;
-	struct iba_packet p = { .psn = q->psn_send, .p_key = c->p_key, .src_qp = c->number };
+	struct iba_packet p = {
+		.psn = q->psn_send, .p_key = c->p_key, .src_qp = c->number, .is_migrated = true
+	};
 	const struct ib_path *path;
 	struct send_wqe *wqe;
 	struct load load;

@@ -31,6 +31,8 @@ static const char *const events[WEFT_EVENT_COUNT] = {
 	[WEFT_EVENT_CM] = "news of a cm_id",
 	[WEFT_EVENT_EE_FAILED] = "end-to-end context failed",
 	[WEFT_EVENT_PORT] = "port changed",
+	[WEFT_EVENT_PATH_MIGRATED] = "path migrated",
+	[WEFT_EVENT_PATH_REFUSED] = "path migration refused",
 };
 
 const char *weft_status_name(enum weft_status status)

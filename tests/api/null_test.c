@@ -142,10 +142,12 @@ TEST(test_api_null_queue_pair_of_roce)
 {
 	struct weft_raw_options raw = { 0 };
 	struct weft_roce_attr roce = { 0 };
+	struct weft_qp_paths paths;
 
 	EXPECT_NULL(weft_qp_to_rtr(NULL, &roce));
 	EXPECT_NULL(weft_qp_to_rts(NULL, &roce));
 	EXPECT_NULL(weft_qp_modify_roce(NULL, &roce, 0));
+	EXPECT_NULL(weft_qp_query_paths(NULL, &paths));
 	EXPECT_NULL(weft_qp_to_raw(NULL, &raw));
 	EXPECT_NULL(weft_qp_join(NULL, &address, &address));
 	EXPECT_NULL(weft_qp_leave(NULL, &address, &address));

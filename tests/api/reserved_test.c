@@ -188,6 +188,7 @@ TEST(test_api_reserved_space_of_a_queue_pairs_attributes_is_zero)
 	struct weft_connect_options dialling = { .mpa_revision = 9 };
 	struct weft_raw_options raw = { .to.family = 6 };
 	struct weft_roce_attr roce = { 0 };
+	struct weft_alternate other = { .timeout_code = 1 };
 	struct weft_iscsi_terms terms = { 0 };
 	struct weft_qp_attr attr;
 	struct pair p;
@@ -202,7 +203,10 @@ TEST(test_api_reserved_space_of_a_queue_pairs_attributes_is_zero)
 	EXPECT_REFUSED(roce.path, weft_qp_to_rts(p.qps[0], &roce));
 	EXPECT_REFUSED(roce, weft_qp_modify_roce(p.qps[0], &roce, 0));
 	EXPECT_REFUSED(roce.path, weft_qp_modify_roce(p.qps[0], &roce, 0));
-	roce.reserved[7] = 1;
+	roce.alternate = &other;
+	EXPECT_REFUSED(other, weft_qp_modify_roce(p.qps[0], &roce, WEFT_ROCE_ALTERNATE));
+	EXPECT_REFUSED(other.path, weft_qp_modify_roce(p.qps[0], &roce, WEFT_ROCE_ALTERNATE));
+	roce.reserved[5] = 1;
 	EXPECT_EQ(weft_qp_to_rtr(p.qps[0], &roce), WEFT_R_RESERVED);
 	EXPECT_REFUSED(raw, weft_qp_to_raw(p.qps[0], &raw));
 	EXPECT_REFUSED(terms, weft_qp_modify_iscsi(p.qps[0], &terms));

@@ -20,8 +20,9 @@ class Bed:
     """The fabric's process."""
 
     def __enter__(self):
+        # It is a test program itself: of the names of tests that are wanted none is its own.
         self.process = subprocess.Popen([os.path.join(BUILD, "tests", "fabric_bed")], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, text=True, env=environment())
         self.name = self.process.stdout.readline().strip()
         return self
 
@@ -216,6 +217,108 @@ def test_fab_22c_asyncwatch_tells_what_happens_to_the_port(_folder):
         finally:
             watch.kill()
             watch.wait(PATIENCE_S)
+
+
+class Sample:
+    """tests/fabric/migrate_sample.c on a node: a queue pair of libibverbs that obeys."""
+
+    def __init__(self, bed, node, **wishes):
+        self.process = subprocess.Popen([WEFT, "run", "--node", node, "--", os.path.join(BUILD, "tests", "migrate_sample")],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        env=environment(WEFT_FABRIC=bed.name, **wishes))
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
+        self.process.stdin.flush()
+
+    def heard(self):
+        return self.process.stdout.readline().strip()
+
+    def tell(self, *words):
+        self.ask(*words)
+        return self.heard()
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(PATIENCE_S)
+
+
+# The LIDs of the bed's nodes: two each (LMC 1). By the first goes one path, by the second the other.
+LIDS = {"left": 16, "right": 32}
+
+
+def migrating_pair(bed, **wishes):
+    """Two queue pairs, connected by the second LIDs, with the first ones as alternate path."""
+    samples = [Sample(bed, node, **wishes) for node in LIDS]
+    words = [sample.tell("qp").split() for sample in samples]
+    for sample, other, lid in zip(samples, reversed(words), reversed(LIDS.values())):
+        expect_equal("connect", sample.tell("connect", other[0], lid + 1, 1), "Success")
+        expect_equal("alternate", sample.tell("alternate", lid, 0), "Success")
+    return samples, words
+
+
+def arm(samples, words):
+    for sample in samples:
+        expect_equal("REARM", sample.tell("state REARM"), "Success")
+    # What each sends tells the other.
+    for sample, other in zip(samples, reversed(words)):
+        expect_equal("write", sample.tell("write", other[1], other[2], 1), "success")
+    expect("armed", all(sample.tell("path").startswith("ARMED ") for sample in samples))
+
+
+def test_fab_20_trn_s2_program_goes_on_by_its_alternate_path(_folder):
+    """libibverbs: a path is cut under Writes; then it is mended, and the program goes back to it."""
+    with Bed() as bed:
+        samples, words = migrating_pair(bed)
+        left, right = samples
+        try:
+            expect_equal("device", left.tell("device"), "migrates")
+            expect_equal("path", left.tell("path"), "MIGRATED 33 1 32 0")
+            arm(samples, words)
+            expect_equal("path 0 is not used", bed.tell("by 0 right"), "0")
+            expect_equal("cut", bed.tell("cut 1"), "ok")
+            expect_equal("writes", left.tell("write", words[1][1], words[1][2], 20), "success")
+            for sample in samples:
+                expect_equal("event", sample.tell("event"), "path migrated")
+            expect_equal("path", left.tell("path"), "MIGRATED 32 0 33 1")
+            expect_equal("path", right.tell("path"), "MIGRATED 16 0 17 1")
+            expect("all by path 0", int(bed.tell("by 0 right")) >= 20 * 64)
+            expect_equal("mend", bed.tell("mend 1"), "ok")
+            arm(samples, words)
+            before = int(bed.tell("by 1 right"))
+            expect_equal("software migrates", left.tell("state MIGRATED"), "Success")
+            expect_equal("event", left.tell("event"), "path migrated")
+            expect_equal("write", left.tell("write", words[1][1], words[1][2], 1), "success")
+            expect_equal("event", right.tell("event"), "path migrated")
+            expect("by path 1", int(bed.tell("by 1 right")) >= before + 64)
+            expect_equal("path", right.tell("path"), "MIGRATED 17 1 16 0")
+        finally:
+            for sample in samples:
+                sample.end()
+
+
+def test_fab_20_migration_that_is_none_is_refused(_folder):
+    with Bed() as bed:
+        samples, words = migrating_pair(bed, WEFT_LOG="error")
+        left = samples[0]
+        try:
+            left.ask("state ARMED")
+            expect("said", "may be IBV_MIG_REARM" in left.heard())
+            expect_equal("ARMED", left.heard(), "Invalid argument")
+            left.ask("alternate 0 0")
+            expect("said", "dlid is 0" in left.heard())
+            expect_equal("no LID", left.heard(), "Invalid argument")
+            expect_equal("REARM", left.tell("state REARM"), "Success")
+            left.ask("state MIGRATED")
+            expect("said", "path_state: A queue pair goes to REARM" in left.heard())
+            expect_equal("its peer may be armed", left.heard(), "Invalid argument")
+            # The other end has not asked for it: no alternate path is taken.
+            expect_equal("cut", bed.tell("cut 1"), "ok")
+            expect_equal("write", left.tell("write", words[1][1], words[1][2], 1), "transport retry counter exceeded")
+            expect_equal("path 0 is not used", bed.tell("by 0 right"), "0")
+        finally:
+            for sample in samples:
+                sample.end()
 
 
 if __name__ == "__main__":

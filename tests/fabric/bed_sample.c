@@ -6,6 +6,7 @@
  *	down NODE, up NODE, lid NODE LID, sm NODE LID, key NODE INDEX KEY, gid NODE INDEX GUID,
  *	again NODE
  *	frames		how many went from node to node
+ *	cut PATH, mend PATH, by PATH NODE	of the two paths; how many came to the node by it
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,6 +69,21 @@ static const struct {
 	{ "again", keep, ATTACH_NEWS_REREGISTER, false },
 };
 
+static bool obey_path(const char *word, const char *path, const char *node)
+{
+	int which = path[0] == '1';
+
+	if (strcmp(word, "by") == 0) {
+		printf("%" PRIu64 "\n", fabric_bed_frames_by(which, strcmp(node, "right") == 0));
+		return true;
+	}
+	if (strcmp(word, "cut") != 0 && strcmp(word, "mend") != 0)
+		return false;
+	fabric_bed_cut(which, strcmp(word, "cut") == 0);
+	puts("ok");
+	return true;
+}
+
 static bool obey(const char *line)
 {
 	char word[16], node[16], first[32] = "0", second[32] = "0";
@@ -78,6 +94,8 @@ static bool obey(const char *line)
 		printf("%" PRIu64 "\n", fabric_bed_frames());
 		return true;
 	}
+	if (obey_path(word, node, first))
+		return true;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(word, words[i].word) != 0)
 			continue;

@@ -123,6 +123,106 @@ TEST(test_ud_01_datagrams_by_lid_and_by_gid)
 	datagrams_close();
 }
 
+static void connected_open(void)
+{
+	for (int i = 0; i < 2; i++)
+		end_open(&ends[i], i, WEFT_RC);
+	for (int i = 0; i < 2; i++) {
+		struct weft_path by_other = fabric_bed_path(i, !i, false);
+		const struct weft_alternate other = { .path = by_other, .timeout_code = 10 };
+		struct weft_roce_attr how = {
+			.path = fabric_bed_path(i, !i, false),
+			.peer_number = weft_qp_number(ends[!i].qp),
+			.timeout_code = 10,
+			.retries = 1,
+			.rnr_retries = 7,
+			.alternate = &other,
+			.migration = WEFT_REARM,
+		};
+
+		how.path.from_lid--;
+		how.path.to_lid--;
+		MUST(weft_qp_to_rtr(ends[i].qp, &how));
+		MUST(weft_qp_to_rts(ends[i].qp, &how));
+		MUST(weft_qp_modify_roce(ends[i].qp, &how,
+					 WEFT_ROCE_ALTERNATE | WEFT_ROCE_MIGRATION));
+	}
+}
+
+static struct weft_qp_paths paths_of(const struct end *e)
+{
+	struct weft_qp_paths paths;
+
+	MUST(weft_qp_query_paths(e->qp, &paths));
+	return paths;
+}
+
+static void send_one(int from)
+{
+	struct weft_sge sge = { (uintptr_t)ends[from].memory, 64, ends[from].tag };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &sge, .sge_count = 1 };
+	uint32_t posted;
+
+	recv_post(&ends[!from]);
+	MUST(weft_qp_post_send(ends[from].qp, &wr, 1, &posted));
+	REQUIRE(end_await(&ends[from]).status == WEFT_SUCCESS);
+	REQUIRE(end_await(&ends[!from]).status == WEFT_SUCCESS);
+}
+
+/* FAB-19: from left to right by one path, and back by the other. */
+TEST(test_fab_19_requests_and_acknowledgements_go_by_different_paths)
+{
+	for (int i = 0; i < 2; i++)
+		end_open(&ends[i], i, WEFT_RC);
+	for (int i = 0; i < 2; i++) {
+		struct weft_roce_attr how = {
+			.path = fabric_bed_path(i, !i, false),
+			.peer_number = weft_qp_number(ends[!i].qp),
+			.timeout_code = 14,
+			.retries = 7,
+			.rnr_retries = 7,
+		};
+
+		/* The left port by its first LID, the right one by its second. */
+		if (i == 0)
+			how.path.from_lid--;
+		else
+			how.path.to_lid--;
+		MUST(weft_qp_to_rtr(ends[i].qp, &how));
+		MUST(weft_qp_to_rts(ends[i].qp, &how));
+	}
+	for (int i = 0; i < 10; i++)
+		send_one(0);
+	EXPECT(fabric_bed_frames_by(1, 1) >= 10 && fabric_bed_frames_by(0, 0) >= 10);
+	EXPECT_EQ(fabric_bed_frames_by(0, 1), 0);
+	EXPECT_EQ(fabric_bed_frames_by(1, 0), 0);
+	datagrams_close();
+}
+
+/* FAB-20, RC-04: the path that requests go by is lost, and no request is. */
+TEST(test_fab_20_rc_04_connection_takes_its_second_path)
+{
+	connected_open();
+	EXPECT_EQ(paths_of(&ends[0]).migration, WEFT_REARM);
+	send_one(0);
+	send_one(1);
+	EXPECT_EQ(paths_of(&ends[0]).migration, WEFT_ARMED);
+	EXPECT_EQ(paths_of(&ends[1]).migration, WEFT_ARMED);
+	EXPECT_EQ(fabric_bed_frames_by(1, 0) + fabric_bed_frames_by(1, 1), 0);
+	fabric_bed_cut(0, true);
+	for (int i = 0; i < 4; i++)
+		send_one(i % 2);
+	for (int i = 0; i < 2; i++) {
+		struct weft_qp_paths paths = paths_of(&ends[i]);
+
+		EXPECT_EQ(paths.migration, WEFT_MIGRATED);
+		EXPECT_EQ(paths.migrations, 1);
+		EXPECT_EQ(paths.path.to_lid, fabric_bed_path(i, !i, false).to_lid);
+		EXPECT_EQ(paths.alternate.to_lid, paths.path.to_lid - 1);
+	}
+	datagrams_close();
+}
+
 /* FAB-23: in a fabric a path has a LID, in an IP network it has none. */
 TEST(test_fab_23_path_of_the_other_kind_is_refused)
 {

@@ -31,7 +31,8 @@ static struct {
 	int listener; /* of programs that ask about ports */
 	struct attach_state states[NODES];
 	struct queue to[NODES];
-	uint64_t frames;
+	uint64_t frames, by[BED_PATHS][NODES];
+	bool is_cut[BED_PATHS];
 	int wake;
 	atomic_bool has_ended;
 } bed = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -45,15 +46,20 @@ static bool bed_post(void *owner, uint32_t node, uint32_t port, const uint8_t *b
 {
 	struct queue *q = &bed.to[!node];
 	uint32_t at = (q->first + q->count) % QUEUE_MAX;
+	struct iba_lrh lrh;
 
 	(void)owner;
 	REQUIRE(port == PORT && length <= IBA_FRAME_MAX);
+	MUST(iba_lrh_decode(&lrh, bytes, length));
+	if (bed.is_cut[lrh.to % BED_PATHS])
+		return true;
 	if (q->count == QUEUE_MAX)
 		return false;
 	memcpy(q->frames[at], bytes, length);
 	q->lengths[at] = length;
 	q->count++;
 	bed.frames++;
+	bed.by[lrh.to % BED_PATHS][!node]++;
 	return true;
 }
 
@@ -257,6 +263,8 @@ void fabric_bed_close(void)
 	close(bed.listener);
 	bed.hub = NULL;
 	bed.frames = 0;
+	memset(bed.by, 0, sizeof(bed.by));
+	memset(bed.is_cut, 0, sizeof(bed.is_cut));
 	for (int i = 0; i < NODES; i++)
 		bed.to[i].first = bed.to[i].count = 0;
 }
@@ -327,4 +335,21 @@ uint64_t fabric_bed_frames(void)
 	frames = bed.frames;
 	pthread_mutex_unlock(&bed.lock);
 	return frames;
+}
+
+uint64_t fabric_bed_frames_by(int path, int to)
+{
+	uint64_t frames;
+
+	pthread_mutex_lock(&bed.lock);
+	frames = bed.by[path][to];
+	pthread_mutex_unlock(&bed.lock);
+	return frames;
+}
+
+void fabric_bed_cut(int path, bool is_cut)
+{
+	pthread_mutex_lock(&bed.lock);
+	bed.is_cut[path] = is_cut;
+	pthread_mutex_unlock(&bed.lock);
 }

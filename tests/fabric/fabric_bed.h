@@ -30,5 +30,14 @@ void fabric_bed_change(int node, void (*change)(struct attach_state *state), uin
 /* Waits until the hub has counted so; false: it does not. */
 bool fabric_bed_await(bool (*is_so)(const struct fabric_hub_counts *counts));
 
-/* Frames that went from node to node. */
+/*
+ * There are two paths between the nodes: frames to LIDs whose lowest bit is 0 go by one, others by
+ * the other. What is sent by one that is cut is lost.
+ */
+enum { BED_PATHS = 2 };
+
+void fabric_bed_cut(int path, bool is_cut);
+
+/* Frames that went from node to node, and how many came by a path. */
 uint64_t fabric_bed_frames(void);
+uint64_t fabric_bed_frames_by(int path, int to);

@@ -46,6 +46,8 @@ unsigned int device_capabilities(const struct device *d)
 	if (d->kind != DEVICE_IWARP)
 		all |= IBV_DEVICE_XRC | IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_SYS_IMAGE_GUID |
 		       IBV_DEVICE_RC_RNR_NAK_GEN;
+	if (d->kind == DEVICE_FABRIC)
+		all |= IBV_DEVICE_AUTO_PATH_MIG;
 	return all;
 }
 

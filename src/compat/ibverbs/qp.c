@@ -106,6 +106,12 @@ static void take_event(struct weftv_sink *sink, const struct weft_event *event)
 	case WEFT_EVENT_ESTABLISHED:
 		async_raise(c, &qp->events[QP_ESTABLISHED]);
 		break;
+	case WEFT_EVENT_PATH_MIGRATED:
+		async_raise(c, &qp->events[QP_MIGRATED]);
+		break;
+	case WEFT_EVENT_PATH_REFUSED:
+		async_raise(c, &qp->events[QP_MIGRATION_REFUSED]);
+		break;
 	default:
 		break;
 	}
@@ -201,9 +207,14 @@ static void init_public(struct qp *qp, struct ibv_context *context,
 			const struct ibv_qp_init_attr_ex *attr)
 {
 	static const enum ibv_event_type types[QP_EVENTS] = {
-		[QP_FATAL] = IBV_EVENT_QP_FATAL,     [QP_ACCESS] = IBV_EVENT_QP_ACCESS_ERR,
-		[QP_REQUEST] = IBV_EVENT_QP_REQ_ERR, [QP_ESTABLISHED] = IBV_EVENT_COMM_EST,
-		[QP_DRAINED] = IBV_EVENT_SQ_DRAINED, [QP_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+		[QP_FATAL] = IBV_EVENT_QP_FATAL,
+		[QP_ACCESS] = IBV_EVENT_QP_ACCESS_ERR,
+		[QP_REQUEST] = IBV_EVENT_QP_REQ_ERR,
+		[QP_ESTABLISHED] = IBV_EVENT_COMM_EST,
+		[QP_DRAINED] = IBV_EVENT_SQ_DRAINED,
+		[QP_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+		[QP_MIGRATED] = IBV_EVENT_PATH_MIG,
+		[QP_MIGRATION_REFUSED] = IBV_EVENT_PATH_MIG_ERR,
 	};
 
 	qp->sink.take = take_event;

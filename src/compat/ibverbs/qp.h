@@ -29,6 +29,8 @@ enum qp_events {
 	QP_ESTABLISHED,
 	QP_DRAINED,
 	QP_LAST_WQE,
+	QP_MIGRATED,
+	QP_MIGRATION_REFUSED,
 	QP_EVENTS
 };
 
@@ -51,6 +53,7 @@ struct qp {
 	/* RoCE. The lock guards the attributes; it is taken before the engine's. */
 	pthread_mutex_t attr_lock;
 	struct ibv_qp_attr attr;
+	uint32_t migrations;		       /* from path to path, of which attr knows */
 	struct list groups;		       /* that it is attached to */
 	uint32_t rdd;			       /* of a reliable datagram queue pair */
 	atomic_bool is_drained, wants_drained; /* since SQD was requested; event requested */

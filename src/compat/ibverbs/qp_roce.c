@@ -26,7 +26,8 @@ enum {
 	TIMER_MAX = 31,
 	RETRIES_MAX = 7,
 	QPN_MAX = 0xffffff,
-	P_KEY_MASK = 0x7fff
+	P_KEY_MASK = 0x7fff,
+	MIGRATION = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE
 };
 
 static enum weft_qp_state state_now(const struct qp *qp)
@@ -39,6 +40,7 @@ static enum weft_qp_state state_now(const struct qp *qp)
 
 static void attr_init(struct qp *qp)
 {
+	qp->migrations = 0;
 	qp->attr = (struct ibv_qp_attr){
 		.path_mtu = IBV_MTU_1024,
 		.path_mig_state = IBV_MIG_MIGRATED,
@@ -139,6 +141,49 @@ static int check_mtu(struct qp *qp, enum ibv_mtu mtu)
 	return EINVAL;
 }
 
+/* IBA 10.3.1.3: by which port and to where, in which partition. */
+static int check_alternate(const struct qp *qp, const struct ibv_qp_attr *a)
+{
+	const struct ibv_context *context = qp->ibv.context;
+	struct weft_path path;
+	uint16_t p_key;
+
+	if (out_of_range("alt_timeout", a->alt_timeout, TIMER_MAX) != 0)
+		return EINVAL;
+	if (a->alt_port_num != qp->attr.port_num || a->alt_ah_attr.port_num != a->alt_port_num) {
+		say("ibv_modify_qp: alt_port_num is %u and alt_ah_attr.port_num %u, and the queue "
+		    "pair is at port %u",
+		    a->alt_port_num, a->alt_ah_attr.port_num, qp->attr.port_num);
+		return EINVAL;
+	}
+	if (pkey_read(context, a->alt_port_num, a->alt_pkey_index, &p_key) != 0 ||
+	    (p_key & P_KEY_MASK) == 0) {
+		say("ibv_modify_qp: the table of P_Keys has no key at alt_pkey_index %u",
+		    a->alt_pkey_index);
+		return EINVAL;
+	}
+	return path_of(qp->ibv.context, &a->alt_ah_attr, &path);
+}
+
+static int check_migration(const struct qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	bool has_state = mask & IBV_QP_PATH_MIG_STATE;
+
+	if (!is_in_fabric(qp->ibv.context) &&
+	    ((mask & IBV_QP_ALT_PATH) || (has_state && a->path_mig_state != IBV_MIG_MIGRATED))) {
+		say("ibv_modify_qp: there are no alternate paths");
+		return EOPNOTSUPP;
+	}
+	if (has_state && a->path_mig_state != IBV_MIG_MIGRATED &&
+	    a->path_mig_state != IBV_MIG_REARM) {
+		say("ibv_modify_qp: path_mig_state is %d, and may be IBV_MIG_REARM or "
+		    "IBV_MIG_MIGRATED: ARMED it becomes by itself",
+		    (int)a->path_mig_state);
+		return EINVAL;
+	}
+	return mask & IBV_QP_ALT_PATH ? check_alternate(qp, a) : 0;
+}
+
 static int check_values(struct qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	struct weft_path path;
@@ -150,12 +195,7 @@ static int check_values(struct qp *qp, const struct ibv_qp_attr *a, int mask)
 		error = check_mtu(qp, a->path_mtu);
 	if (!error && (mask & IBV_QP_AV))
 		error = path_of(qp->ibv.context, &a->ah_attr, &path);
-	if (!error && ((mask & IBV_QP_ALT_PATH) ||
-		       ((mask & IBV_QP_PATH_MIG_STATE) && a->path_mig_state != IBV_MIG_MIGRATED))) {
-		say("ibv_modify_qp: there are no alternate paths");
-		error = EOPNOTSUPP;
-	}
-	return error;
+	return error ? error : check_migration(qp, a, mask);
 }
 
 static void keep(struct ibv_qp_attr *k, const struct ibv_qp_attr *a, int mask)
@@ -188,6 +228,14 @@ static void keep(struct ibv_qp_attr *k, const struct ibv_qp_attr *a, int mask)
 		k->min_rnr_timer = a->min_rnr_timer;
 	if (mask & IBV_QP_DEST_QPN)
 		k->dest_qp_num = a->dest_qp_num;
+	if (mask & IBV_QP_PATH_MIG_STATE)
+		k->path_mig_state = a->path_mig_state;
+	if (mask & IBV_QP_ALT_PATH) {
+		k->alt_ah_attr = a->alt_ah_attr;
+		k->alt_pkey_index = a->alt_pkey_index;
+		k->alt_port_num = a->alt_port_num;
+		k->alt_timeout = a->alt_timeout;
+	}
 	if (mask & IBV_QP_RATE_LIMIT)
 		k->rate_limit = a->rate_limit;
 	/* As adapters take them. */
@@ -233,6 +281,14 @@ static int roce_of(struct qp *qp, const struct ibv_qp_attr *a, struct weft_roce_
 	return error;
 }
 
+static int alternate_of(struct qp *qp, const struct ibv_qp_attr *a, struct weft_alternate *to)
+{
+	*to = (struct weft_alternate){ .timeout_code = a->alt_timeout };
+	if (pkey_read(qp->ibv.context, a->alt_port_num, a->alt_pkey_index, &to->p_key) != 0)
+		return EINVAL;
+	return path_of(qp->ibv.context, &a->alt_ah_attr, &to->path);
+}
+
 static uint32_t fields_of(int mask)
 {
 	static const struct {
@@ -249,6 +305,8 @@ static uint32_t fields_of(int mask)
 		{ IBV_QP_RNR_RETRY, WEFT_ROCE_RNR_RETRIES },
 		{ IBV_QP_MAX_QP_RD_ATOMIC, WEFT_ROCE_READS_OUT },
 		{ IBV_QP_MAX_DEST_RD_ATOMIC, WEFT_ROCE_READS_IN },
+		{ IBV_QP_ALT_PATH, WEFT_ROCE_ALTERNATE },
+		{ IBV_QP_PATH_MIG_STATE, WEFT_ROCE_MIGRATION },
 	};
 	uint32_t fields = 0;
 
@@ -283,11 +341,16 @@ static int set_state(struct qp *qp, enum ibv_qp_state to)
 static int adjust(struct qp *qp, const struct ibv_qp_attr *next, int mask)
 {
 	uint32_t fields = fields_of(mask);
+	struct weft_alternate alternate;
 	struct weft_roce_attr roce;
 	int error = fields ? roce_of(qp, next, &roce) : 0;
 
+	if (!error && (fields & WEFT_ROCE_ALTERNATE))
+		error = alternate_of(qp, next, &alternate);
 	if (error || !fields)
 		return error;
+	roce.alternate = &alternate;
+	roce.migration = next->path_mig_state == IBV_MIG_REARM ? WEFT_REARM : WEFT_MIGRATED;
 	return refusal(qp, weft_qp_modify_roce(qp->weft, &roce, fields));
 }
 
@@ -300,13 +363,16 @@ static int pause_sending(struct qp *qp, const struct ibv_qp_attr *next, int mask
 }
 
 /* One that cannot be in its groups fails, rather than miss what is sent there. */
-static int receive(struct qp *qp, const struct weft_roce_attr *roce)
+static int receive(struct qp *qp, const struct weft_roce_attr *roce, const struct ibv_qp_attr *next,
+		   int mask)
 {
 	int error = refusal(qp, weft_qp_to_rtr(qp->weft, roce));
 
 	if (error)
 		return error;
 	error = groups_join(qp);
+	if (!error)
+		error = adjust(qp, next, mask & MIGRATION);
 	if (error)
 		(void)set_state(qp, IBV_QPS_ERR);
 	return error;
@@ -323,10 +389,12 @@ static int move(struct qp *qp, enum ibv_qp_state from, const struct ibv_qp_attr 
 		return from == IBV_QPS_INIT ? 0 : set_state(qp, IBV_QPS_INIT);
 	case IBV_QPS_RTR:
 		error = roce_of(qp, next, &roce);
-		return error ? error : receive(qp, &roce);
+		return error ? error : receive(qp, &roce, next, mask);
 	case IBV_QPS_RTS:
 		if (from == IBV_QPS_RTR) {
-			error = roce_of(qp, next, &roce);
+			error = adjust(qp, next, mask & MIGRATION);
+			if (!error)
+				error = roce_of(qp, next, &roce);
 			return error ? error : refusal(qp, weft_qp_to_rts(qp->weft, &roce));
 		}
 		error = adjust(qp, next, mask);
@@ -367,12 +435,42 @@ static int without_meaning(enum ibv_qp_type type)
 	}
 }
 
+/* A queue pair that has gone to its alternate path has that as its path now. */
+static void follow(struct qp *qp)
+{
+	static const enum ibv_mig_state states[] = {
+		[WEFT_MIGRATED] = IBV_MIG_MIGRATED,
+		[WEFT_REARM] = IBV_MIG_REARM,
+		[WEFT_ARMED] = IBV_MIG_ARMED,
+	};
+	struct ibv_qp_attr *a = &qp->attr;
+	const struct ibv_qp_attr was = *a;
+	struct weft_qp_paths now;
+
+	if (weft_qp_query_paths(qp->weft, &now) != WEFT_OK)
+		return;
+	a->path_mig_state = states[now.migration];
+	if ((now.migrations - qp->migrations) % 2 != 0) {
+		a->ah_attr = was.alt_ah_attr;
+		a->alt_ah_attr = was.ah_attr;
+		a->pkey_index = was.alt_pkey_index;
+		a->alt_pkey_index = was.pkey_index;
+		a->port_num = was.alt_port_num;
+		a->alt_port_num = was.port_num;
+		a->timeout = was.alt_timeout;
+		a->alt_timeout = was.timeout;
+	}
+	qp->migrations = now.migrations;
+}
+
 static int modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from = qp_state_of(state_now(qp));
-	struct ibv_qp_attr next = qp->attr;
+	struct ibv_qp_attr next;
 	int error;
 
+	follow(qp);
+	next = qp->attr;
 	mask &= ~without_meaning(qp->ibv.qp_type);
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from) {
 		say("ibv_modify_qp: QP %06x: cur_qp_state is %d, and the queue pair's is %d",
@@ -437,6 +535,7 @@ void qp_roce_query(struct qp *qp, struct ibv_qp_attr *attr)
 {
 	pthread_mutex_lock(&qp->attr_lock);
 	qp->ibv.state = qp_state_of(state_now(qp));
+	follow(qp);
 	*attr = qp->attr;
 	pthread_mutex_unlock(&qp->attr_lock);
 	attr->qp_state = attr->cur_qp_state = qp->ibv.state;

@@ -106,6 +106,7 @@ static void config_of(const struct weft_roce_attr *w, struct ib_config *k)
 		.q_key = w->q_key,
 		.rdd = w->rdd,
 		.rate_bps = w->rate_bps,
+		.migration = (enum ib_migration)w->migration,
 	};
 }
 
@@ -116,6 +117,18 @@ static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 	enum weft_reason r = roce_path_of(&w->path, path);
 
 	return r == WEFT_OK ? roce_line_source(roce, path, qp->number, w->peer_number) : r;
+}
+
+/* One that is not of a fabric is the core's to refuse. */
+static enum weft_reason alternate_of(const struct weft_alternate *w, struct ib_alternate *to)
+{
+	if (!w)
+		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(w) || !RESERVED_IS_ZERO(&w->path))
+		return WEFT_R_RESERVED;
+	to->p_key = w->p_key;
+	to->timeout_code = w->timeout_code;
+	return roce_path_of(&w->path, &to->path);
 }
 
 /* ---- States --------------------------------------------------------------------------------- */
@@ -201,17 +214,22 @@ enum weft_reason weft_qp_modify_roce(struct weft_qp *qp, const struct weft_roce_
 {
 	_Static_assert((int)WEFT_ROCE_RNR_TIMER == (int)IB_RNR_TIMER &&
 			       (int)WEFT_ROCE_PATH == (int)IB_PATH &&
-			       (int)WEFT_ROCE_READS_IN == (int)IB_READS_IN,
+			       (int)WEFT_ROCE_READS_IN == (int)IB_READS_IN &&
+			       (int)WEFT_ROCE_MIGRATION == (int)IB_MIGRATION,
 		       "the fields are the core's");
 	struct weft_adapter *a;
 	struct ib_config k;
-	enum weft_reason r = WEFT_R_QP_STATE;
+	enum weft_reason r = WEFT_R_QP_STATE, refusal = WEFT_OK;
 
 	if (!qp || !roce)
 		return WEFT_R_NULL_ARGUMENT;
 	if (!RESERVED_IS_ZERO(roce) || !RESERVED_IS_ZERO(&roce->path))
 		return WEFT_R_RESERVED;
 	config_of(roce, &k);
+	if (fields & WEFT_ROCE_ALTERNATE)
+		refusal = alternate_of(roce->alternate, &k.alternate);
+	if (refusal != WEFT_OK)
+		return refusal;
 	a = net_enter_settled(qp);
 	if (ib_conn_of(qp)) {
 		r = WEFT_OK;
@@ -221,6 +239,51 @@ enum weft_reason weft_qp_modify_roce(struct weft_qp *qp, const struct weft_roce_
 			r = ib_adjust(ib_conn_of(qp), &k, fields);
 	}
 	adapter_leave_working(a);
+	return r;
+}
+
+static struct weft_path path_told(const struct ib_path *p)
+{
+	uint8_t family = p->is_ipv6 ? 6 : ib_path_is_local(p) ? 0 : 4;
+	struct weft_path to = {
+		.from.family = family,
+		.to.family = family,
+		.mtu_bytes = p->mtu_bytes,
+		.traffic_class = p->traffic_class,
+		.hop_limit = p->hop_limit,
+		.flow_label = p->flow_label,
+		.service_level = p->local.level,
+		.from_lid = p->local.from,
+		.to_lid = p->local.to,
+	};
+
+	memcpy(to.from.ip, p->from.address, family == 4 ? 4 : 16);
+	memcpy(to.to.ip, p->to.address, family == 4 ? 4 : 16);
+	return to;
+}
+
+enum weft_reason weft_qp_query_paths(struct weft_qp *qp, struct weft_qp_paths *paths)
+{
+	_Static_assert((int)WEFT_REARM == (int)IB_REARM && (int)WEFT_ARMED == (int)IB_ARMED,
+		       "the states are the core's");
+	enum weft_reason r = WEFT_R_QP_STATE;
+	struct ib_paths now;
+	struct weft_adapter *a;
+
+	if (!qp || !paths)
+		return WEFT_R_NULL_ARGUMENT;
+	a = net_enter_settled(qp);
+	if (ib_conn_of(qp) && qp_is_connected_service(qp)) {
+		ib_paths_tell(ib_conn_of(qp), &now);
+		*paths = (struct weft_qp_paths){
+			.path = path_told(&now.path),
+			.alternate = path_told(&now.alternate),
+			.migration = (enum weft_migration)now.migration,
+			.migrations = now.migrations,
+		};
+		r = WEFT_OK;
+	}
+	adapter_leave(a);
 	return r;
 }
 
