@@ -15,10 +15,17 @@ import xml.etree.ElementTree
 WEFT, GOLDEN = sys.argv[1:3]
 
 
-def fabric(*args, data=None):
-    done = subprocess.run([WEFT, "fabric", *args], input=data, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE)
+def weft(*args, data=None):
+    done = subprocess.run([WEFT, *args], input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def fabric(*args, data=None):
+    return weft("fabric", *args, data=data)
+
+
+def load(*args, data=None):
+    return weft("sim", "--world", "fabric", "--topology", *args, data=data)
 
 
 def golden(name):
@@ -127,6 +134,51 @@ def test_fabric_draws_into_a_file_unless_there_is_nothing_to_draw():
             expect(path, len(titles(file.read(), "node")) == 6)
         status, _, err = fabric("draw", golden("ibnetdiscover.txt"), "-o", os.path.join(folder, "no", "x.svg"))
         expect(err, status == 1 and err.endswith("No such file or directory\n"))
+
+
+def made(*plan):
+    return fabric("make", *plan)[1].encode()
+
+
+def test_fabric_workloads_are_told_in_words_and_drawn():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "load.svg")
+        status, out, err = load("-", "--workload", "incast", "--load", "200", "--probes", "10", "--messages", "20",
+                                "--svg", path, data=made("fat-tree", "16x4"))
+        expect(out + err, status == 0 and err == "")
+        expect(out, out.startswith("incast of 16 endnodes: 15 of them send 20 messages of 4096 bytes each, at a load "
+                                   "of 200 %\nlinks of 100 Gbit/s, 4 lanes, up/down, store and forward\n"
+                                   "450 of 450 messages came, in "))
+        expect(out, "\nprobes of high priority took " in out and "throughput " in out)
+        expect(out, "  S1           port 1   to H1           port 1    " in out)
+        expect(out, "dropped: 0 too old or for a port that is down, 0 for no port, 0 for other reasons\n" in out)
+        expect(out, load("-", "--workload", "incast", "--load", "200", "--probes", "10", "--messages", "20",
+                         data=made("fat-tree", "16x4"))[1] == out)
+        with open(path, encoding="utf-8") as file:
+            cables = titles(file.read(), "cable")
+        expect(str(cables), len(cables) == 48 and all(", load " in cable for cable in cables))
+        expect(str(cables), not any(cable.startswith("S1 port 1 - H1 port 1, load 0 %") for cable in cables))
+
+
+def test_fab_s2_sim_explains_a_deadlock_in_words_and_lanes_or_tables_free_it():
+    args = ("-", "--workload", "permutation", "--load", "300", "--lanes", "1", "--seed", "3", "--routing")
+    status, out, err = load(*args, "minhop", data=made("ring", "8"))
+    expect(out + err, status == 1 and "deadlock: 8 ports" in out and "lane 0: waits for room at S" in out)
+    status, out, err = load(*args, "updn", data=made("ring", "8"))
+    expect(out + err, status == 0 and "deadlock" not in out and "1600 of 1600 messages came" in out)
+
+
+def test_fabric_workload_arguments():
+    for args, what in ((("--workload", "x"), "all-to-all, incast, permutation or storage"), (("--load", "0"), "1 to 10000"),
+                       (("--lanes", "3"), "1, 2, 4, 8 or 15"), (("--routing", "x"), "minhop or updn"),
+                       (("--bytes", "66"), "multiple of 4"), (("--nothing", "1"), "--nothing"), (("--svg",), "a file"),
+                       (("--seed", "x"), "--seed")):
+        status, out, err = load("-", *args, data=made("ring", "3"))
+        expect(str(args) + err, status == 2 and out == "" and what in err)
+    status, out, err = load("/nonexistent")
+    expect(err, status == 1 and err == "weft sim: /nonexistent: No such file or directory\n")
+    status, out, err = load("-", data=b'Ca 1 "a"\n')
+    expect(err, status == 1 and out == "" and "(topology_limit)" in err)
 
 
 def test_fabric_arguments():

@@ -7,8 +7,8 @@
 
 #include "cmd/cmd.h"
 #include "cmd/fabric/fabric.h"
-#include "cmd/fabric/picture.h"
-#include "cmd/fabric/topology_file.h"
+#include "cmd/topology/picture.h"
+#include "cmd/topology/topology_file.h"
 #include "fabric/topology.h"
 
 const char fabric_help[] =

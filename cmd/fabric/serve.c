@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "cmd/fabric/fabric.h"
-#include "cmd/fabric/topology_file.h"
 #include "cmd/options.h"
 #include "cmd/reason_text.h"
 #include "cmd/roles/rio_role.h"
+#include "cmd/topology/topology_file.h"
 #include "roles/fabric_server.h"
 
 static void stop(void *server)

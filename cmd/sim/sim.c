@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/sim/load.h"
 #include "cmd/sim/sim_words.h"
 #include "cmd/sim/story.h"
 #include "sim/card/card_world.h"
@@ -45,6 +46,9 @@ struct sim_args {
 static const char usage[] =
 	"usage: weft sim [--world NAME] --seed N [--count N] [--story | --events | --hash] "
 	"[--quiet]\n"
+	"       weft sim --world fabric --topology FILE [--workload NAME] [--load PERCENT]\n"
+	"                [--messages N] [--bytes N] [--probes N] [--routing NAME] [--lanes N]\n"
+	"                [--run FLITS] [--gbps N] [--cut-through] [--seed N] [--svg PICTURE]\n"
 	"\n"
 	"Runs a world of simulated processes that do random RDMA to each other, while judges\n"
 	"outside the system check every byte, right and completion.\n"
@@ -78,7 +82,25 @@ static const char usage[] =
 	"  --story     tell what happened first of each kind, and what was refused why\n"
 	"  --events    print every event in words\n"
 	"  --hash      print the trace's hash, one line a seed\n"
-	"  --quiet     print failures only\n";
+	"  --quiet     print failures only\n"
+	"\n"
+	"With a topology (weft fabric make, docs/fabric.md) endnodes send each other messages, and a\n"
+	"report says how long these took, what links carried, how often frames waited for credit, what\n"
+	"was dropped, and whether the fabric is in a deadlock. Exit status 1: not all came.\n"
+	"\n"
+	"  --workload NAME   all-to-all (default), incast (all to the first one), permutation (each to\n"
+	"                    one other), or storage (each eighth endnode is an I/O unit, where the others\n"
+	"                    read and write blocks)\n"
+	"  --load PERCENT    of the link of an endnode that gets most (default 70)\n"
+	"  --messages N      that each sender sends or asks for (default 200)\n"
+	"  --bytes N         of a message (default 4096)\n"
+	"  --probes N        besides, each sends so many of 64 bytes by a lane of high priority\n"
+	"  --routing NAME    updn (default: cannot deadlock) or minhop\n"
+	"  --lanes N         of data: 1, 2, 4 (default), 8 or 15\n"
+	"  --run FLITS       that a lane may send in a row (default: a frame)\n"
+	"  --gbps N          of links whose rate the topology does not tell (default 100)\n"
+	"  --cut-through     a switch hands a frame on when its head has come\n"
+	"  --svg PICTURE     draws the topology, with its cables as wide as they were busy\n";
 
 /* ---- The worlds ----------------------------------------------------------------------------- */
 
@@ -388,6 +410,8 @@ static int cmd_sim(int argc, char **argv)
 	bool is_terminal = isatty(STDERR_FILENO);
 	int status;
 
+	if (load_is_asked(argc, argv))
+		return load_run(argc, argv);
 	status = args_read(argc, argv, &args);
 	if (status != 0)
 		return status;

@@ -45,7 +45,7 @@ static int turns_pick(struct fabric_turns *t, uint32_t ready)
 	return -1;
 }
 
-/* A limit of 0 is one flit. */
+/* A limit of 0 is a frame (IBA 7.6.9.2), or as much of it as may leave at a time. */
 static uint32_t high_left(const struct fabric_arbiter *a)
 {
 	uint32_t limit = (uint32_t)a->high_limit * FABRIC_LIMIT_UNIT + (a->high_limit == 0);
@@ -90,7 +90,7 @@ int fabric_arbiter_pick(struct fabric_arbiter *a, uint32_t ready)
 uint32_t fabric_arbiter_more(struct fabric_arbiter *a, uint32_t ready, int lane, uint32_t flits)
 {
 	struct fabric_turns *t = a->is_high ? &a->high : &a->low;
-	bool is_limited = a->is_high && (ready & a->low_lanes);
+	bool is_limited = a->is_high && a->high_limit > 0 && (ready & a->low_lanes);
 	uint32_t left;
 
 	if (lane == IBA_LANE_MANAGEMENT || is_alone(ready & (a->high_lanes | a->low_lanes)))

@@ -203,5 +203,8 @@ void engine_owners_feed(struct fabric *f);
 /* A frame has come for the owner. */
 void engine_owner_tell(struct fabric *f, struct engine_owner *o);
 
+/* The arbitration tables of the port of an end. */
+void engine_arbiter_set(struct fabric *f, uint32_t end);
+
 /* What links have counted is added to a node's counters, which its agents tell of. */
 void engine_counts_settle(struct fabric *f, uint32_t node);

@@ -161,6 +161,14 @@ bool engine_agent_recv(struct fabric *f, uint32_t node, uint32_t port,
 	return false;
 }
 
+void engine_arbiter_set(struct fabric *f, uint32_t end)
+{
+	struct engine_end *e = &f->ends[end];
+
+	e->link.arbiter = f->nodes[e->node].agents.ports[e->port].arbiter;
+	fabric_arbiter_settle(&e->link.arbiter);
+}
+
 /* Agents send little on their own; what changes takes a link down, and nothing else. */
 void engine_agent_work(struct fabric *f, uint32_t node)
 {
@@ -180,10 +188,8 @@ void engine_agent_work(struct fabric *f, uint32_t node)
 		if (end == ENGINE_NONE)
 			continue;
 		engine_mark_end(f, end);
-		if (changes & FABRIC_CHANGE_LANES) {
-			f->ends[end].link.arbiter = n->agents.ports[port].arbiter;
-			fabric_arbiter_settle(&f->ends[end].link.arbiter);
-		}
+		if (changes & FABRIC_CHANGE_LANES)
+			engine_arbiter_set(f, end);
 		if (changes & FABRIC_CHANGE_LINK)
 			engine_link_renew(f, end / 2);
 	}

@@ -366,9 +366,14 @@ void fabric_touch(struct fabric *f, uint32_t node)
 {
 	CHECK(node < f->node_count);
 	engine_mark_node(f, node);
-	for (uint32_t port = 1; port <= f->nodes[node].agents.cfg.ports; port++)
-		if (f->nodes[node].ports[port].end != ENGINE_NONE)
-			engine_mark_end(f, f->nodes[node].ports[port].end);
+	for (uint32_t port = 1; port <= f->nodes[node].agents.cfg.ports; port++) {
+		uint32_t end = f->nodes[node].ports[port].end;
+
+		if (end == ENGINE_NONE)
+			continue;
+		engine_arbiter_set(f, end);
+		engine_mark_end(f, end);
+	}
 }
 
 uint32_t fabric_cable_count(const struct fabric *f)

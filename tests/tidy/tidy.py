@@ -80,13 +80,14 @@ ARROWS = {
     "cmd/card": ["base", "wire", "rio", "lan", "driver/lan", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/demo": ["base", "rio", "roles", "cmd", "cmd/roles"],
     "cmd/dump": ["base", "wire", "cmd"],
-    "cmd/fabric": ["base", "wire", "fabric", "driver/sys", "roles", "cmd", "cmd/roles"],
+    "cmd/fabric": ["base", "wire", "fabric", "driver/sys", "roles", "cmd", "cmd/roles", "cmd/topology"],
     "cmd/iscsi": ["base", "store", "scsi", "iscsi", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/perf": ["cmd"],  # and <weft/...>
     "cmd/roles": ["base", "rio", "roles", "driver/sys", "cmd"],
     "cmd/run": ["base", "wire", "driver/observe", "driver/sys", "cmd"],
-    "cmd/sim": CORE_ROOMS + WORLDS + ["sim", "cmd", "cmd/trace"],
+    "cmd/sim": CORE_ROOMS + WORLDS + ["sim", "cmd", "cmd/topology", "cmd/trace"],
     "cmd/stat": ["cmd"],
+    "cmd/topology": ["base", "wire", "fabric", "cmd"],
     "cmd/trace": CORE_ROOMS + ["driver/tcp", "cmd"],
     "examples": [],  # only what everybody may use: <weft/...>
 }

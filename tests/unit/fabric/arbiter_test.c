@@ -96,6 +96,11 @@ TEST(test_fab_12_a_run_of_high_priority_ends_at_its_limit)
 	EXPECT(fabric_arbiter_pick(&a, 0xf) != 3);
 	EXPECT_EQ(fabric_arbiter_pick(&a, 0xf), 3);
 	EXPECT_EQ(fabric_arbiter_more(&a, 1 << 3, 3, 60), 60);
+	(void)fabric_arbiter_pick(&a, 1); /* low priority has its turn */
+	a.high_limit = 0;		  /* a frame, whole */
+	EXPECT_EQ(fabric_arbiter_pick(&a, 0xf), 3);
+	EXPECT_EQ(fabric_arbiter_more(&a, 0xf, 3, 60), 60);
+	EXPECT(fabric_arbiter_pick(&a, 0xf) != 3);
 }
 
 TEST(test_fab_12_management_goes_before_all)

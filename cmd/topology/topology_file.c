@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cmd/fabric/topology_file.h"
+#include "cmd/topology/topology_file.h"
 
 #include <errno.h>
 #include <inttypes.h>

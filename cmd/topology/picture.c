@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cmd/fabric/picture.h"
+#include "cmd/topology/picture.h"
 
 #include <errno.h>
 #include <inttypes.h>
