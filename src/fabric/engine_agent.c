@@ -155,7 +155,8 @@ bool engine_agent_recv(struct fabric *f, uint32_t node, uint32_t port,
 	engine_counts_settle(f, node);
 	memcpy(f->scratch, frame->data->at, frame->bytes);
 	way = fabric_node_recv(&f->nodes[node].agents, f->now_ns, port, f->scratch, frame->bytes);
-	if (is_endnode && way.to == FABRIC_TO_OWNER && way.port == port)
+	if (is_endnode && way.to == FABRIC_TO_OWNER && way.port == port &&
+	    memcmp(f->scratch, frame->data->at, frame->bytes) == 0)
 		return true;
 	agent_send(f, node, &way, f->scratch);
 	return false;

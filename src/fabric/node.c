@@ -208,13 +208,36 @@ uint16_t node_pkey_find(const struct fabric_node_port *p, uint16_t p_key)
 	return 0;
 }
 
-/* P_Keys and raw packets, at a port of a switch that enforces partitions (IBA 10.9.6). */
-static bool has_right(const struct fabric_node_port *p, const struct iba_glance *g, bool enforces,
-		      bool filters_raw)
+/*
+ * Where packets of an endnode come in: the table has the keys that the endnode sends with, and that
+ * of a limited member is one of these.
+ */
+static bool is_sender_pkey(const struct fabric_node_port *p, uint16_t p_key)
 {
-	if (g->lrh.next == IBA_NEXT_RAW || g->lrh.next == IBA_NEXT_IPV6)
-		return !filters_raw;
-	return !enforces || node_pkey_find(p, g->p_key) != 0;
+	for (uint32_t i = 0; i < FABRIC_PKEYS; i++)
+		if ((p->pkeys[i] & PKEY_NUMBER) != 0 && ((p->pkeys[i] ^ p_key) & PKEY_NUMBER) == 0)
+			return true;
+	return false;
+}
+
+static bool is_raw(const struct iba_glance *g)
+{
+	return g->lrh.next == IBA_NEXT_RAW || g->lrh.next == IBA_NEXT_IPV6;
+}
+
+/* P_Keys and raw packets, at a port of a switch that enforces partitions (IBA 10.9.6). */
+static bool may_enter(const struct fabric_node_port *p, const struct iba_glance *g)
+{
+	if (is_raw(g))
+		return !p->info.filters_raw_in;
+	return !p->info.enforces_in || is_sender_pkey(p, g->p_key);
+}
+
+static bool may_leave(const struct fabric_node_port *p, const struct iba_glance *g)
+{
+	if (is_raw(g))
+		return !p->info.filters_raw_out;
+	return !p->info.enforces_out || node_pkey_find(p, g->p_key) != 0;
 }
 
 /* Of raw packets there is no notice. */
@@ -275,7 +298,7 @@ bool fabric_node_lets_in(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 		       refuse_in(n, &p->counts.receive_errors, WEFT_R_NODE_MANAGEMENT);
 	if (!node_data_in(n, port, &g))
 		return false;
-	if (!has_right(p, &g, p->info.enforces_in, p->info.filters_raw_in))
+	if (!may_enter(p, &g))
 		return refuse_key(n, port, &p->counts.receive_constraint_errors, bytes, length);
 	return true;
 }
@@ -295,7 +318,7 @@ bool fabric_node_lets_out(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 		       refuse_in(n, &p->counts.transmit_discards, WEFT_R_NODE_STATE);
 	if (!node_data_out(n, port, &g))
 		return false;
-	if (!has_right(p, &g, p->info.enforces_out, p->info.filters_raw_out))
+	if (!may_leave(p, &g))
 		return refuse_key(n, port, &p->counts.transmit_constraint_errors, bytes, length);
 	return true;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A fabric that runs, with Debian's own programs at its nodes. WEFT is the script's first word."""
+import glob
 import os
 import re
 import signal
@@ -15,25 +16,30 @@ os.environ["PATH"] += ":/usr/sbin:/sbin"
 # Slow, and not asked here.
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
+def topology_of(cables):
+    """Text of a topology, as ibsim reads it too: cables are "S1:1 H1:1", switches have names in S and 8 ports."""
+    ports = {}
+    for cable in cables.split(","):
+        a, b = (end.split(":") for end in cable.split())
+        ports.setdefault(a[0], []).append((a[1], b))
+        ports.setdefault(b[0], []).append((b[1], a))
+    text = ""
+    for number, node in enumerate(sorted(ports)):
+        is_switch = node[0] == "S"
+        text += "%sguid=0x%x\n%s \"%s\"\n" % ("switch" if is_switch else "ca", 0x100000 + 256 * number,
+                                             "Switch 8" if is_switch else "Hca %d" % len(ports[node]), node)
+        text += "".join("[%s] \"%s\"[%s]\n" % (port, *to) for port, to in sorted(ports[node])) + "\n"
+    return text
+
+
 # Two ways between any two switches, and two hosts at the first two of them.
-TRIANGLE = """
-Switch 8 "S1"
-[1] "H1"[1]
-[2] "H2"[1]
-[3] "S2"[3]
-[4] "S3"[4]
-Switch 8 "S2"
-[1] "H3"[1]
-[2] "H4"[1]
-[4] "S3"[3]
-Switch 8 "S3"
-[1] "H5"[1]
-Hca 1 "H1"
-Hca 1 "H2"
-Hca 1 "H3"
-Hca 1 "H4"
-Hca 1 "H5"
-"""
+TRIANGLE = topology_of("S1:1 H1:1,S1:2 H2:1,S2:1 H3:1,S2:2 H4:1,S3:1 H5:1,S1:3 S2:3,S1:4 S3:4,S2:4 S3:3")
+HOSTS = ["H%d" % i for i in range(1, 6)]
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as f:
+        return f.read()
 
 
 def wait_until(what, is_true):
@@ -43,6 +49,11 @@ def wait_until(what, is_true):
         if time.monotonic() > end:
             raise AssertionError("waited in vain: " + (what() if callable(what) else what))
         time.sleep(0.02)
+
+
+def opensm_words(folder):
+    """-d 2: each line of its log is there when it was said."""
+    return ["opensm", "-d", "2", "-f", os.path.join(folder, "log")]
 
 
 class Fabric:
@@ -96,16 +107,18 @@ class Fabric:
         return done.stdout
 
     def start(self, node, *words, **wishes):
-        program = Program(self, node, words, wishes)
+        program = Program(os.path.join(self.folder, "said-%d" % len(self.started)),
+                          [WEFT, "run", "--node", node, *words], self.env(**wishes))
         self.started.append(program)
         return program
 
     def opensm(self, node, *words, **wishes):
-        """A subnet manager, in a folder of its own."""
+        """A subnet manager, in a folder of its own, which has a log."""
         folder = os.path.join(self.folder, "opensm-" + node)
         os.makedirs(folder, exist_ok=True)
-        return self.start(node, "opensm", "-f", os.path.join(folder, "log"), *words, OSM_TMP_DIR=folder,
-                          OSM_CACHE_DIR=folder, **wishes)
+        manager = self.start(node, *opensm_words(folder), *words, OSM_TMP_DIR=folder, OSM_CACHE_DIR=folder, **wishes)
+        manager.log = os.path.join(folder, "log")
+        return manager
 
     def state(self, node):
         return self.run(node, "ibstat", "fab0", "1")
@@ -122,23 +135,26 @@ class Fabric:
 
 
 class Program:
-    """One that runs at a node; what it prints goes to a file."""
+    """One that runs; what it prints goes to a file."""
 
-    def __init__(self, fabric, node, words, wishes):
-        self.words = words
-        self.path = os.path.join(fabric.folder, "said-%d" % len(fabric.started))
+    def __init__(self, path, words, env):
+        self.words, self.path = words, path
         with open(self.path, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen([WEFT, "run", "--node", node, *words], env=fabric.env(**wishes),
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=subprocess.STDOUT)
 
     def said(self):
-        with open(self.path, encoding="utf-8", errors="replace") as f:
-            return f.read()
+        return read(self.path)
 
     def await_line(self, text):
         wait_until(lambda: "%s says %r: %s" % (self.words[0], text, self.said()),
                    lambda: text in self.said() or self.process.poll() is not None)
         expect("%s says %r: %s" % (self.words[0], text, self.said()), text in self.said())
+
+    def await_log(self, text, times=1):
+        """Of opensm."""
+        wait_until(lambda: "the log says %r: %s" % (text, read(self.log)),
+                   lambda: os.path.exists(self.log) and read(self.log).count(text) >= times)
 
     def succeeds(self):
         status = self.process.wait(timeout=PATIENCE_S)
@@ -158,3 +174,46 @@ class Program:
             self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             self.kill()
+
+
+class Ibsim:
+    """The same topology in Debian's simulator of management datagrams."""
+
+    def __init__(self, folder, text=TRIANGLE):
+        need("ibsim")
+        found = glob.glob("/usr/lib/*/umad2sim/libumad2sim.so")
+        if not found:
+            raise Skip("there is no libumad2sim")
+        self.library, self.folder = found[0], folder
+        self.socket = "live-%d" % os.getpid()
+        with open(os.path.join(folder, "net"), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def env(self, node):
+        return environment(IBSIM_SOCKNAME=self.socket, SIM_HOST=node, LD_PRELOAD=self.library, OSM_TMP_DIR=self.folder,
+                           OSM_CACHE_DIR=self.folder)
+
+    def __enter__(self):
+        said = os.path.join(self.folder, "ibsim")
+        with open(said, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(["ibsim", "-s", os.path.join(self.folder, "net")],
+                                            env=environment(IBSIM_SOCKNAME=self.socket), stdin=subprocess.PIPE,
+                                            stdout=log, stderr=log)
+        wait_until("ibsim is ready", lambda: "simulator ready" in read(said))
+        self.manager = Program(os.path.join(self.folder, "said"), opensm_words(self.folder), self.env("H1"))
+        self.manager.log = os.path.join(self.folder, "log")
+        self.manager.await_log("SUBNET UP")
+        return self
+
+    def __exit__(self, *_):
+        self.manager.end()
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+
+    def run(self, node, *words, status=0):
+        done = subprocess.run(words, env=self.env(node), stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=PATIENCE_S)
+        if status is not None:
+            expect_equal("ibsim: %s: %s" % (" ".join(words), done.stdout), done.returncode, status)
+        return done.stdout

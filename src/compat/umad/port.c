@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "driver/sys/fabric_client.h"
@@ -205,6 +206,17 @@ static int recv_too_long(struct ib_user_mad *u, int *length, const struct fabric
 	return failed(p->m.mad.length > MAD_SIZE ? ENOSPC : EINVAL);
 }
 
+/*
+ * The fabric has gone. A program that only asks again, as opensm does and writes it down each time,
+ * would do nothing else, and could not be ended between two lines of its log.
+ */
+static void gone_wait(void)
+{
+	const struct timespec a_while = { .tv_nsec = 100000000 };
+
+	(void)nanosleep(&a_while, NULL);
+}
+
 int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 {
 	struct ib_user_mad *u = umad;
@@ -220,6 +232,8 @@ int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 			return r;
 	}
 	r = fabric_packet_receive(portid, &p, true);
+	if (r == -EPIPE)
+		gone_wait();
 	if (r < 0)
 		return failed(r == -EPIPE ? EIO : -r);
 	if (p.m.kind != FABRIC_MSG_RECEIVED || p.m.mad.length > INT_MAX)

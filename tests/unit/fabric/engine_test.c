@@ -150,6 +150,30 @@ TEST(test_fabric_agents_answer_along_directed_routes)
 	engine_bed_close(&b);
 }
 
+/* IBA 14.2.2.2: what has come to the end of its route says so, and so an answer finds back. */
+TEST(test_fabric_a_manager_gets_directed_datagrams_that_have_arrived)
+{
+	const uint8_t hops[] = { 1, 2 };
+	struct engine_bed b = engine_bed_make(star, NULL);
+	uint8_t bytes[IBA_FRAME_MAX];
+	struct iba_frame f;
+	uint32_t length;
+	struct smp s;
+
+	fabric_node_set_sm(fabric_node_at(b.f, b.ends[1]), 1, true, b.now_ns);
+	fabric_touch(b.f, b.ends[1]);
+	engine_bed_rest(&b);
+	EXPECT(fabric_post(b.f, b.ends[0], 1, bytes, directed_get(bytes, SM_SM_INFO, hops, 2)));
+	engine_bed_rest(&b);
+	length = fabric_take(b.f, b.ends[1], 1, bytes);
+	MUST(iba_frame_decode_inner(&f, bytes, length));
+	MUST(smp_decode(&s, f.packet.payload, f.packet.payload_bytes));
+	EXPECT_EQ(s.hop_pointer, 3);
+	EXPECT_EQ(s.back[2], 1);
+	EXPECT_EQ(fabric_take(b.f, b.ends[1], 1, bytes), 0);
+	engine_bed_close(&b);
+}
+
 /* ---- Owners ---------------------------------------------------------------------------------- */
 
 TEST(test_fabric_owners_are_told_once_of_frames_and_of_room)
