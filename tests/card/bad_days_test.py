@@ -94,6 +94,10 @@ def frames_pass(folder, wire):
             sent = frame(OTHER_MAC, b"", size)
             card.guest.send(sent)
             expect_equal("of the host, %d bytes" % size, card.lan.receive(is_experiment), sent)
+        for tags in (b"\x81\0\0\x05", b"\x88\xa8\0\x07\x81\0\0\x05"):
+            sent = PEER_MAC + OTHER_MAC + tags + TYPE + b"in a VLAN".ljust(60, b".")
+            card.lan.send(sent)
+            expect_equal("with its tags", card.guest.receive(lambda f, t=tags: f[12:16] == t[:4]), sent)
 
 
 def test_push_10_push_20_frames_of_every_size_pass_over_roce(folder):

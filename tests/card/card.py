@@ -261,11 +261,14 @@ class Card:
         space.must("ip", "link", "set", "card0", "up")
 
     def ping(self, *words, host=0, count=3):
-        """Every request is answered. Without -w ping waits for the last reply no longer than for those before."""
+        """
+        The first requests are all answered. Without -w ping waits for the last reply no longer than for those before;
+        with it, it sends more while a reply is late.
+        """
         done = self.host_spaces[host].run("ping", "-c", str(count), "-i", "0.1", "-w", str(PATIENCE_S // 2), *words)
         expect_equal("ping %s: %s" % (" ".join(words), done.stdout + done.stderr), done.returncode, 0)
         answered = sorted(int(n) for n in re.findall(r"icmp_seq=(\d+) ", done.stdout))
-        expect_equal("answered: " + done.stdout, answered, list(range(1, count + 1)))
+        expect_equal("answered: " + done.stdout, answered[:count], list(range(1, count + 1)))
         return done.stdout
 
     def close(self):

@@ -32,6 +32,8 @@ def pings(card):
     card.ping("-6", SERVER6)
     for size in (0, 1, 200, 1472, 1473, 8000, 65507):
         card.ping("-s", str(size), SERVER)
+    for size in (1452, 1453, 65507):
+        card.ping("-6", "-s", str(size), SERVER6)
 
 
 def carries(folder, wire):
@@ -240,6 +242,15 @@ def test_push_05_a_host_without_a_key_gets_nothing(folder):
         card.unit.start()
         card.hosts[0].start()
         card.unit.await_line("refused a connection from")
+        # No frame gets in, and none out.
+        card.address()
+        tried = card.host_spaces[0].run("ping", "-c", "3", "-i", "0.1", "-w", "2", SERVER)
+        expect("nothing answers: " + tried.stdout, " 0 received" in tried.stdout)
+        card.server.run("ping", "-c", "3", "-i", "0.1", "-w", "2", "192.0.2.2")
+        port = card.unit.status()["ports"][0]
+        expect("the LAN spoke, and heard nothing: %r" % port, port["frames_in"] > 0 and port["frames_out"] == 0)
+        heard = card.host_spaces[0].must("cat", "/sys/class/net/card0/statistics/rx_packets")
+        expect_equal("the stranger heard", heard.strip(), "0")
         expect("it never says connected: " + card.hosts[0].said(), "is connected" not in card.hosts[0].said())
         expect_equal("no link is open", [l for l in card.unit.status()["links"] if l["state"] == "open"], [])
 
