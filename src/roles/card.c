@@ -184,6 +184,7 @@ bool card_open(const struct card_file *file, const struct card_options *options,
 	c->epoll = c->wake = -1;
 	c->spin.spin_ns = file->config->spin_ns;
 	c->redial_ns = redial_ns;
+	c->cut_off_ns = UINT64_MAX;
 	c->is_port_ready = true;
 	c->now_ns = c->begin_ns = clock_ns();
 	c->ends = calloc(CARD_ENDS_MAX, sizeof(c->ends[0]));
@@ -345,10 +346,23 @@ static bool turn(struct card *c)
 	return ends_work(c) || has_any;
 }
 
+/* Links that have not ended in order by then are cut off. */
+static uint64_t cut_off(struct card *c)
+{
+	struct card_end *e = NULL;
+
+	if (c->now_ns < c->cut_off_ns)
+		return c->cut_off_ns;
+	while ((e = card_end_next(c, e)) != NULL)
+		card_end_hang_up(e, WEFT_R_PUSH_ENDED);
+	c->cut_off_ns = UINT64_MAX;
+	return c->now_ns;
+}
+
 /* Deadlines that have passed; the next one. */
 static uint64_t expire(struct card *c)
 {
-	uint64_t due_ns = least(dial_again(c), card_lines_expire(c));
+	uint64_t due_ns = least(least(dial_again(c), card_lines_expire(c)), cut_off(c));
 	struct card_end *e = NULL;
 
 	while ((e = card_end_next(c, e)) != NULL) {
@@ -428,12 +442,6 @@ static bool is_told_to_stop(struct card *c)
 
 static bool is_ended(struct card *c)
 {
-	if (c->now_ns >= c->dial_ns) {
-		struct card_end *e = NULL;
-
-		while ((e = card_end_next(c, e)) != NULL)
-			card_end_hang_up(e, WEFT_R_PUSH_ENDED);
-	}
 	return !card_end_next(c, NULL);
 }
 
@@ -446,7 +454,7 @@ void card_run(struct card *c)
 	if (c->is_listening)
 		rdma_listener_close(&c->listener);
 	c->is_listening = false;
-	c->dial_ns = c->now_ns + end_ns; /* no longer to dial: until when links may end in order */
+	c->cut_off_ns = c->now_ns + end_ns;
 	while ((e = card_end_next(c, e)) != NULL) {
 		if (e->state == CARD_UP)
 			push_end(e->link, c->now_ns);

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -385,6 +386,27 @@ def test_push_24_kill_9_of_either_side_is_known_at_once_over_roce(folder):
 
 def test_push_24_kill_9_of_either_side_is_known_at_once_over_iwarp(folder):
     killed(folder, "iwarp")
+
+
+def stops_alone(folder, wire):
+    """Its peer neither answers the flush nor is missed soon, and nothing else wakes it."""
+    with SocketCard(folder, wire=wire, lines="alive 600s") as card:
+        host, unit = card.hosts[0], card.unit
+        os.kill(unit.process.pid, signal.SIGSTOP)
+        host.end()
+        os.kill(unit.process.pid, signal.SIGCONT)
+        host.start()
+        host.await_line(" is connected")
+        os.kill(host.process.pid, signal.SIGSTOP)
+        unit.end()
+
+
+def test_push_17_an_end_stops_while_its_peer_does_not_run_over_roce(folder):
+    stops_alone(folder, "roce")
+
+
+def test_push_17_an_end_stops_while_its_peer_does_not_run_over_iwarp(folder):
+    stops_alone(folder, "iwarp")
 
 
 def test_push_24_kill_9_on_an_idle_link_is_known_when_it_is_asked(folder):
