@@ -185,12 +185,13 @@ static enum weft_reason chain_read(const struct lan_vring *v, const struct lan_g
 }
 
 /* The head of the chain that is so many behind the last one taken. WEFT_OK, *got false: none. */
-static enum weft_reason next_head(const struct lan_vring *v, uint16_t behind, uint16_t *head,
-				  bool *got)
+static enum weft_reason next_head(struct lan_vring *v, uint16_t behind, uint16_t *head, bool *got)
 {
-	uint16_t waiting = (uint16_t)(load16(v->available + INDEX_AT) - v->seen);
 	uint32_t slot = (uint16_t)(v->seen + behind) & (v->size - 1);
+	uint16_t waiting;
 
+	v->made = load16(v->available + INDEX_AT);
+	waiting = (uint16_t)(v->made - v->seen);
 	*got = false;
 	if (waiting > v->size)
 		return WEFT_R_VHOST_RING;
@@ -344,10 +345,8 @@ bool lan_vring_wants_call(struct lan_vring *v)
 
 bool lan_vring_ask_kick(struct lan_vring *v)
 {
-	uint16_t now = load16(v->available + INDEX_AT);
-
 	if (v->has_event_idx)
-		store16(v->in_use + RING_AT + (size_t)v->size * USED_BYTES, now);
+		store16(v->in_use + RING_AT + (size_t)v->size * USED_BYTES, v->made);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return load16(v->available + INDEX_AT) != now;
+	return load16(v->available + INDEX_AT) != v->made;
 }

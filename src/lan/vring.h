@@ -34,6 +34,7 @@ bool lan_guest_is_good(const struct lan_guest *g);
 struct lan_vring {
 	uint32_t size; /* a power of 2; 0: not known yet */
 	uint16_t seen; /* chains that were taken */
+	uint16_t made; /* chains that the guest had made available at the last look for one */
 	uint16_t used; /* chains that were given back */
 	uint16_t told; /* used, when the guest was last asked whether it wants to know */
 	bool has_event_idx;
@@ -71,7 +72,7 @@ enum weft_reason lan_vring_send(struct lan_vring *v, const struct lan_guest *g,
 bool lan_vring_wants_call(struct lan_vring *v);
 
 /*
- * Asks the guest to tell of the chains that it makes available from now on. True: meanwhile there
- * is one more, of which it may not tell.
+ * Asks the guest to tell of the chains that it makes available after the last look for one. True:
+ * there is one more already, of which it may not tell.
  */
 bool lan_vring_ask_kick(struct lan_vring *v);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A guest's ring, and what the guest does between two looks of the device. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lan/vring.h"
+
+enum { MEMORY = 16384, SIZE = 8, AVAILABLE = 0x400, USED = 0x800, BUFFERS = 0x1000, BUFFER = 512 };
+
+struct bed {
+	struct lan_guest guest;
+	struct lan_vring ring;
+	uint8_t frame[2 * BUFFER];
+	uint16_t made;
+	_Alignas(16) uint8_t memory[MEMORY];
+};
+
+static struct bed *bed_make(void)
+{
+	const struct vhost_address where = { .available = AVAILABLE, .used = USED };
+	struct bed *b = aligned_alloc(_Alignof(struct bed), sizeof(*b));
+
+	REQUIRE(b != NULL);
+	memset(b, 0, sizeof(*b));
+	b->guest.count = 1;
+	b->guest.regions[0].is.length = MEMORY;
+	b->guest.regions[0].at = b->memory;
+	b->ring.has_event_idx = true;
+	MUST(lan_vring_size(&b->ring, SIZE));
+	MUST(lan_vring_place(&b->ring, &b->guest, &where));
+	return b;
+}
+
+/* A chain of one buffer, which the device may write or not. */
+static void chain_add(struct bed *b, bool is_writable)
+{
+	const uint64_t at = BUFFERS + (uint64_t)b->made * BUFFER;
+	const uint32_t length = BUFFER;
+	const uint16_t flags = is_writable ? 2 : 0, head = b->made++;
+
+	memcpy(b->memory + (size_t)head * 16, &at, sizeof(at));
+	memcpy(b->memory + (size_t)head * 16 + 8, &length, sizeof(length));
+	memcpy(b->memory + (size_t)head * 16 + 12, &flags, sizeof(flags));
+	memcpy(b->memory + AVAILABLE + 4 + (size_t)head * 2, &head, sizeof(head));
+	memcpy(b->memory + AVAILABLE + 2, &b->made, sizeof(b->made));
+}
+
+/* VIRTIO 1.2 section 2.7.10: the guest did not tell of it, as it was not asked to yet. */
+TEST(test_lan_vring_chain_that_came_after_the_look_is_not_missed)
+{
+	struct bed *b = bed_make();
+	struct lan_frame f = { .bytes = b->frame, .room = sizeof(b->frame) };
+	bool got = true;
+
+	MUST(lan_vring_receive(&b->ring, &b->guest, VIRTIO_NET_BUFFERS_BYTES, &f, &got));
+	EXPECT_EQ(got, false);
+	chain_add(b, false);
+	EXPECT_EQ(lan_vring_ask_kick(&b->ring), true);
+	MUST(lan_vring_receive(&b->ring, &b->guest, VIRTIO_NET_BUFFERS_BYTES, &f, &got));
+	EXPECT_EQ(got, true);
+	MUST(lan_vring_receive(&b->ring, &b->guest, VIRTIO_NET_BUFFERS_BYTES, &f, &got));
+	EXPECT_EQ(got, false);
+	EXPECT_EQ(lan_vring_ask_kick(&b->ring), false);
+	free(b);
+}
+
+TEST(test_lan_vring_room_that_came_after_the_look_is_not_missed)
+{
+	const struct lan_vring_form form = { VIRTIO_NET_BUFFERS_BYTES, true };
+	struct bed *b = bed_make();
+	struct lan_frame f = { .bytes = b->frame, .room = sizeof(b->frame), .length = BUFFER };
+	bool done = true;
+
+	/* It takes two buffers, and there is one. */
+	chain_add(b, true);
+	MUST(lan_vring_send(&b->ring, &b->guest, &form, &f, &done));
+	EXPECT_EQ(done, false);
+	EXPECT_EQ(lan_vring_ask_kick(&b->ring), false);
+	MUST(lan_vring_send(&b->ring, &b->guest, &form, &f, &done));
+	EXPECT_EQ(done, false);
+	chain_add(b, true);
+	EXPECT_EQ(lan_vring_ask_kick(&b->ring), true);
+	MUST(lan_vring_send(&b->ring, &b->guest, &form, &f, &done));
+	EXPECT_EQ(done, true);
+	free(b);
+}
