@@ -240,15 +240,20 @@ static void take(struct card *c, uint32_t n)
 	frame_done(c, n);
 }
 
+/* Which buffer a frame of the port is in: it puts those that are no good behind the others. */
+static uint32_t frame_in(const struct card *c, const struct lan_frame *f)
+{
+	return (uint32_t)((size_t)(f->bytes - c->frame_bytes) / CARD_PACKET_MAX);
+}
+
 bool card_port_take(struct card *c)
 {
 	struct lan_frame frames[CARD_BATCH];
-	uint32_t taken[CARD_BATCH], want = 0, count;
+	uint32_t want = 0, count;
 
 	while (want < CARD_BATCH && c->free_frame_count > 0) {
 		uint32_t n = c->free_frames[--c->free_frame_count];
 
-		taken[want] = n;
 		frames[want++] = (struct lan_frame){ .bytes = c->frames[n].bytes + NET,
 						     .room = CARD_PACKET_MAX - NET };
 	}
@@ -259,13 +264,13 @@ bool card_port_take(struct card *c)
 	count = lan_receive(c->port, frames, want);
 	card_port_news(c);
 	for (uint32_t i = count; i < want; i++)
-		c->free_frames[c->free_frame_count++] = taken[i];
+		c->free_frames[c->free_frame_count++] = frame_in(c, &frames[i]);
 	for (uint32_t i = 0; i < count; i++) {
-		struct card_frame *f = &c->frames[taken[i]];
+		uint32_t n = frame_in(c, &frames[i]);
 
-		virtio_net_encode(&frames[i].net, f->bytes);
-		f->length = frames[i].length + NET;
-		take(c, taken[i]);
+		virtio_net_encode(&frames[i].net, c->frames[n].bytes);
+		c->frames[n].length = frames[i].length + NET;
+		take(c, n);
 	}
 	c->is_port_ready = lan_has_more(c->port) && !c->is_starved;
 	return count > 0;

@@ -121,6 +121,39 @@ def test_push_14_frames_of_13_and_of_65536_bytes_are_dropped(folder):
             expect_equal("dropped, with reasons", drops(end), {"lan_short": 1, "lan_long": 1})
 
 
+SEND = """
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("srv0", 0))
+for word in sys.argv[1:]:
+    text, size = word.split(":")
+    s.send((b"\\xff" * 6 + b"\\x02\\0\\0\\0\\0\\x99\\x88\\xb5" + text.encode()).ljust(int(size), b"."))
+"""
+LISTEN = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x88b5))
+s.bind(("card0", 0x88b5))
+print("listens", flush=True)
+print(s.recv(1 << 17)[14:].decode(), flush=True)
+"""
+
+
+def test_push_14_a_frame_too_long_takes_no_other_with_it(folder):
+    """Both are in one batch of the LAN's: the unit is stopped until they wait for it."""
+    with Card(folder).start() as card:
+        card.ping(SERVER)
+        for space, name in ((card.unit_space, "lan0"), (card.server, "srv0")):
+            space.must("ip", "link", "set", name, "mtu", "65535")
+        listener = card.host_spaces[0].start(sys.executable, "-c", LISTEN, stdout=subprocess.PIPE)
+        expect_equal("it", listener.stdout.readline(), "listens\n")
+        card.unit.process.send_signal(signal.SIGSTOP)
+        card.server.must(sys.executable, "-c", SEND, "long:65549", "good:60")
+        card.unit.process.send_signal(signal.SIGCONT)
+        heard, _ = listener.communicate(timeout=PATIENCE_S)
+        expect_equal("what the host hears", heard.strip(), "good".ljust(46, "."))
+        expect_equal("dropped", drops(card.unit).get("lan_long"), 1)
+
+
 def test_push_09_a_guest_gets_what_is_for_groups(folder):
     """It has no word for those that it wants: without them it would find no neighbour by IPv6."""
     with SocketCard(folder) as card:
