@@ -26,7 +26,12 @@
 #include "fabric/switch.h"
 #include "fabric/wheel.h"
 
-enum { ENGINE_NONE = UINT32_MAX, ENGINE_HOPS_MAX = 64, ENGINE_FOUND = 1024 };
+enum {
+	ENGINE_NONE = UINT32_MAX,
+	ENGINE_HOPS_MAX = 64,
+	ENGINE_FOUND = 1024,
+	ENGINE_SILENCES_MAX = 16
+};
 
 enum engine_timer {
 	ENGINE_FLIGHT, /* a run arrives */
@@ -60,8 +65,10 @@ struct engine_end {
 	uint32_t node, port;
 	uint32_t next_marked; /* end with something to send */
 	bool is_marked;
-	bool is_lossy; /* what it sends may be damaged, or was since the link is up */
-	uint32_t life; /* counts how often the link went up */
+	uint32_t local_errors; /* damaged flits that good ones have not made up for */
+	uint32_t silences;     /* deadlines in a row at which the other end had not answered */
+	bool is_lossy;	       /* what it sends may be damaged, or was since the link is up */
+	uint32_t life;	       /* counts how often the link went up */
 	/* Out. */
 	uint64_t flit_x16; /* time of a flit, in 1/16 ns */
 	uint64_t idle_x16; /* since when, or when again, nothing is on the line */
@@ -70,7 +77,7 @@ struct engine_end {
 	uint64_t given_ns[FLIT_LANES]; /* when the frame was given that the link has on a lane */
 	struct fabric_waiting waiting[FLIT_LANES];
 	uint32_t waiting_lanes;
-	uint64_t errors_settled, losses_settled; /* in the counters of its port */
+	uint64_t errors_settled, losses_settled, overruns_settled; /* in the counters of its port */
 };
 
 /* The owner of an endnode's or router's port, or of port 0 of a switch. */

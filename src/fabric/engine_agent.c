@@ -221,14 +221,6 @@ bool fabric_changed(struct fabric *f, uint32_t *node, uint32_t *port, uint32_t *
 
 /* ---- Posting -------------------------------------------------------------------------------- */
 
-enum weft_reason fabric_post_check(const struct fabric *f, const uint8_t *bytes, uint32_t length)
-{
-	struct iba_lrh h;
-
-	(void)f;
-	return iba_lrh_decode(&h, bytes, length);
-}
-
 /* Whatever the agents make of it, there is room for it. */
 static bool has_room(struct fabric *f, struct engine_owner *o, struct fabric_lane *lane,
 		     uint32_t flits)
@@ -344,15 +336,28 @@ uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t byt
 
 /* ---- Counters ------------------------------------------------------------------------------- */
 
-static void counts_put(struct fabric_port_counts *to, struct engine_end *e)
+/* IBA 14.2.5.6, OverrunErrors: so many before they count as one error. */
+static void overruns_settle(struct fabric_node *n, struct engine_end *e)
+{
+	uint64_t overruns = e->link.counts.overruns;
+
+	if (overruns - e->overruns_settled <= n->ports[e->port].info.overrun_errors)
+		return;
+	e->overruns_settled = overruns;
+	fabric_node_error(n, e->port, FABRIC_ERROR_OVERRUN);
+}
+
+static void counts_put(struct fabric_node *n, struct engine_end *e)
 {
 	const struct fabric_link_counts *from = &e->link.counts;
+	struct fabric_port_counts *to = &n->ports[e->port].counts;
 	uint64_t errors = from->malformed + from->broken;
 
 	to->receive_errors += errors - e->errors_settled;
 	to->transmit_discards += from->frames_lost - e->losses_settled;
 	e->errors_settled = errors;
 	e->losses_settled = from->frames_lost;
+	overruns_settle(n, e);
 	to->transmit_data = from->words_sent;
 	to->receive_data = from->words_taken;
 	to->transmit_packets = from->frames_sent;
@@ -363,7 +368,6 @@ static void counts_put(struct fabric_port_counts *to, struct engine_end *e)
 	to->unicast_receive = from->frames_taken - from->multicast_taken;
 	to->symbol_errors = from->damaged;
 	to->link_recoveries = from->recovers;
-	to->overrun_errors = from->overruns;
 	to->transmit_wait = from->waits;
 }
 
@@ -373,5 +377,5 @@ void engine_counts_settle(struct fabric *f, uint32_t node)
 
 	for (uint32_t port = 1; port <= n->agents.cfg.ports; port++)
 		if (n->ports[port].end != ENGINE_NONE)
-			counts_put(&n->agents.ports[port].counts, &f->ends[n->ports[port].end]);
+			counts_put(&n->agents, &f->ends[n->ports[port].end]);
 }

@@ -47,6 +47,41 @@ void engine_flights_free(struct fabric *f)
 	}
 }
 
+/* ---- Bad links ------------------------------------------------------------------------------ */
+
+static struct fabric_node_port *port_of(struct fabric *f, const struct engine_end *e)
+{
+	return &f->nodes[e->node].agents.ports[e->port];
+}
+
+static void error_tell(struct fabric *f, struct engine_end *e, enum fabric_error what)
+{
+	fabric_node_error(&f->nodes[e->node].agents, e->port, what);
+	engine_mark_node(f, e->node);
+}
+
+/* IBA 14.2.5.6, LocalPhyErrors: each damaged flit counts up, each good one down. */
+static void damage_count(struct fabric *f, struct engine_end *e, uint32_t flits, uint32_t damaged)
+{
+	uint32_t good = flits - damaged;
+
+	if (damaged < flits)
+		e->silences = 0;
+	e->local_errors += damaged;
+	e->local_errors -= good < e->local_errors ? good : e->local_errors;
+	if (e->local_errors <= port_of(f, e)->info.local_errors)
+		return;
+	e->local_errors = 0;
+	error_tell(f, e, FABRIC_ERROR_INTEGRITY);
+}
+
+/* The other end has not answered in time: told once, until it is heard again. */
+static void silence_count(struct fabric *f, struct engine_end *e)
+{
+	if (++e->silences == ENGINE_SILENCES_MAX)
+		error_tell(f, e, FABRIC_ERROR_WATCHDOG);
+}
+
 /* ---- Arriving ------------------------------------------------------------------------------- */
 
 /* Flits `begin` to `end` of a run, undamaged. */
@@ -71,17 +106,19 @@ static void lossy_take(struct fabric *f, struct engine_end *to, const struct fab
 		       uint64_t one_in_bits)
 {
 	enum { FLIT_BITS = FLIT_BYTES_MAX * 8 };
-	static const uint8_t damaged[FLIT_BYTES_MAX];
-	uint32_t begin = 0;
+	static const uint8_t zeros[FLIT_BYTES_MAX];
+	uint32_t begin = 0, damaged = 0;
 
 	for (uint32_t i = 0; i < r->flits; i++) {
 		if (prng_next(&f->prng) % one_in_bits >= FLIT_BITS)
 			continue;
 		stretch_take(f, to, r, begin, i);
-		fabric_link_recv(&to->link, f->now_ns, damaged, sizeof(damaged));
+		fabric_link_recv(&to->link, f->now_ns, zeros, sizeof(zeros));
 		begin = i + 1;
+		damaged++;
 	}
 	stretch_take(f, to, r, begin, r->flits);
+	damage_count(f, to, r->flits, damaged);
 }
 
 static void take(struct fabric *f, uint32_t end, const struct fabric_run *r, uint64_t tail_ns)
@@ -265,17 +302,14 @@ void engine_line_expire(struct fabric *f, uint32_t end)
 {
 	struct engine_end *e = &f->ends[end];
 
+	if (fabric_link_due(&e->link) <= f->now_ns && e->link.resend_at_ns <= f->now_ns)
+		silence_count(f, e);
 	if (due_of(e) <= f->now_ns)
 		fabric_link_expire(&e->link, f->now_ns);
 	engine_mark_end(f, end);
 }
 
 /* ---- Up and down ---------------------------------------------------------------------------- */
-
-static struct fabric_node_port *port_of(struct fabric *f, const struct engine_end *e)
-{
-	return &f->nodes[e->node].agents.ports[e->port];
-}
 
 static void end_down(struct fabric *f, uint32_t end)
 {
@@ -296,6 +330,7 @@ static void end_up(struct fabric *f, uint32_t end)
 
 	fabric_link_up(&e->link);
 	e->idle_x16 = 0;
+	e->local_errors = e->silences = 0;
 	e->is_lossy = e->one_in_bits > 0 || f->ends[end ^ 1].one_in_bits > 0;
 	engine_mark_end(f, end);
 	engine_mark_node(f, e->node);

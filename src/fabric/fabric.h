@@ -51,11 +51,10 @@ void fabric_close(struct fabric *own_f);
  * A frame of the owner of an endnode's or router's port, or of port 0 of a switch: it begins with
  * its LRH and ends with room for a VCRC, which is not looked at. Lane 15 is of management; the lane
  * of another is set here. False: there is no room now; fabric_ready() tells when there is.
- * WEFT_R_...: fabric_post_check() has why a frame is none that may be posted; it is dropped here.
+ * What is no frame is dropped.
  */
 bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *bytes,
 		 uint32_t length);
-enum weft_reason fabric_post_check(const struct fabric *f, const uint8_t *bytes, uint32_t length);
 
 /* The next frame for the owner, lane 15 first; returns its length; 0: there is none. */
 uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t bytes[IBA_FRAME_MAX]);

@@ -62,9 +62,6 @@ bool node_data_out(struct fabric_node *n, uint32_t port, const struct iba_glance
 
 struct fabric_way node_smp_recv(struct node_visit *v);
 
-/* An SMP that has come to its end here is the agent's, or its owner's. */
-struct fabric_way node_smp_answer(struct node_visit *v, struct smp *s);
-
 /* ---- node_sma.c: attributes ----------------------------------------------------------------- */
 
 /* Whether a request has the M_Key (IBA 14.2.4); counts. */

@@ -98,7 +98,6 @@ enum weft_reason mad_send(struct mad_port *p, const struct mad_request *r);
 
 /* The next datagram to be sent. False: there is none. */
 bool mad_next(struct mad_port *p, uint64_t now_ns, struct mad_datagram *d);
-bool mad_has_next(const struct mad_port *p);
 
 /* One has come. False: it is for no agent. */
 bool mad_recv(struct mad_port *p, uint64_t now_ns, const struct mad_datagram *d);

@@ -154,11 +154,6 @@ uint32_t mad_send_count(const struct mad_port *p)
 
 /* ---- What goes out -------------------------------------------------------------------------- */
 
-bool mad_has_next(const struct mad_port *p)
-{
-	return p->control_count > 0 || !list_is_empty(&p->ready);
-}
-
 bool mad_next(struct mad_port *p, uint64_t now_ns, struct mad_datagram *d)
 {
 	struct mad_send *s;

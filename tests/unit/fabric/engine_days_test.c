@@ -68,6 +68,60 @@ TEST(test_fab_07_fab_05_frames_pass_cables_that_damage_bits_whole_and_in_order)
 	}
 }
 
+/* Of all ports but one. */
+static uint64_t integrity_elsewhere(struct engine_bed *b, const struct fabric_node_port *but)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t node = 0; node < b->nodes; node++) {
+		for (uint32_t port = 1; port <= node_at(b, node)->cfg.ports; port++) {
+			const struct fabric_node_port *p = &node_at(b, node)->ports[port];
+
+			sum += p == but ? 0 : p->counts.integrity_errors;
+		}
+	}
+	return sum;
+}
+
+TEST(test_fab_07_a_link_that_damages_more_than_its_port_allows_is_an_integrity_error)
+{
+	enum { NOW_AND_THEN = 1000000, MOSTLY = 1000 };
+	struct fabric_cfg cfg = engine_bed_timed();
+	struct engine_bed b = engine_bed_make(star, &cfg);
+	uint32_t cable = fabric_cable_at(b.f, b.ends[0], 1);
+	const struct fabric_node_port *p = &node_at(&b, b.switches[0])->ports[1];
+	uint64_t others;
+
+	fabric_errors(b.f, cable, NOW_AND_THEN);
+	EXPECT_EQ(stream(&b, 0, 1, 1000), 1000);
+	(void)node_at(&b, b.switches[0]); /* settles what its links have counted */
+	EXPECT(p->counts.symbol_errors > 0);
+	EXPECT_EQ(p->counts.integrity_errors, 0);
+	fabric_errors(b.f, cable, MOSTLY);
+	EXPECT_EQ(stream(&b, 0, 1, 30), 30);
+	EXPECT(p->counts.integrity_errors > 0);
+	others = integrity_elsewhere(&b, p);
+	EXPECT_EQ(others, node_at(&b, b.ends[0])->ports[1].counts.integrity_errors);
+	engine_bed_close(&b);
+}
+
+TEST(test_fab_05_a_link_whose_other_end_is_silent_is_told_once)
+{
+	enum { ALWAYS = 1 };
+	struct fabric_cfg cfg = engine_bed_timed();
+	struct engine_bed b = engine_bed_make(star, &cfg);
+	struct fabric_node *n = node_at(&b, b.ends[0]);
+	uint64_t tid;
+
+	n->ports[1].info.sm_lid = n->ports[1].info.lid; /* traps go nowhere else */
+	tid = n->tid;
+	fabric_errors(b.f, fabric_cable_at(b.f, b.ends[0], 1), ALWAYS);
+	EXPECT(engine_bed_post(&b, 0, 1, 0, SMALL));
+	engine_bed_pass(&b, 100000000);
+	EXPECT_EQ(n->tid, tid + 1);
+	engine_bed_close(&b);
+}
+
 TEST(test_fab_13_overload_is_back_pressure_and_never_loss)
 {
 	enum { EACH = 40 };
