@@ -16,6 +16,8 @@ const char fabric_help[] =
 	"       weft fabric draw FILE [-o PICTURE]\n"
 	"       weft fabric make FORM SIZE\n"
 	"       weft fabric run FILE [--name NAME]\n"
+	"       weft fabric top [--once]\n"
+	"       weft fabric capture NODE[:PORT] FILE\n"
 	"       weft fabric cut NODE[:PORT]\n"
 	"       weft fabric mend NODE[:PORT]\n"
 	"       weft fabric errors NODE:PORT BITS\n"
@@ -40,6 +42,13 @@ const char fabric_help[] =
 	"\n"
 	"  --name NAME     of the fabric, if several run on this host; programs and the commands below\n"
 	"                  find it by WEFT_FABRIC\n"
+	"\n"
+	"top shows a fabric that runs, each second anew: its cables, their state and lanes, how full the\n"
+	"buffers at both ends are, what passes, and what was damaged and dropped; and ports that wait for\n"
+	"each other in a circle. capture writes the frames that pass a port, or any of a node, to a file for\n"
+	"Wireshark and weft dump, until SIGINT or SIGTERM.\n"
+	"\n"
+	"  --once          top: once, and what was counted since the fabric began\n"
 	"\n"
 	"The others change cables of a fabric that runs: that of a port, or without a port all of a node.\n"
 	"cut pulls them, mend plugs them in again. errors makes one bit in BITS wrong, 0 none any more;\n"
@@ -147,9 +156,10 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{ "cut", fabric_cable },    { "degrade", fabric_cable }, { "draw", fabric_draw },
-	{ "errors", fabric_cable }, { "make", fabric_make },	 { "mend", fabric_cable },
-	{ "run", fabric_serve },    { "show", fabric_show },
+	{ "capture", fabric_capture }, { "cut", fabric_cable },	   { "degrade", fabric_cable },
+	{ "draw", fabric_draw },       { "errors", fabric_cable }, { "make", fabric_make },
+	{ "mend", fabric_cable },      { "run", fabric_serve },	   { "show", fabric_show },
+	{ "top", fabric_top },
 };
 
 static int cmd_fabric(int argc, char **argv)

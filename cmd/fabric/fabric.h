@@ -24,5 +24,9 @@ int fabric_make(int argc, char **argv);
 /* A fabric, until it is told to end. */
 int fabric_serve(int argc, char **argv);
 
+/* What a fabric that runs does, as a picture of text; frames of a port of it, to a file. */
+int fabric_top(int argc, char **argv);
+int fabric_capture(int argc, char **argv);
+
 /* Cables of a fabric that runs: cut, mend, errors, degrade. */
 int fabric_cable(int argc, char **argv);

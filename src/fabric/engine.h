@@ -138,6 +138,8 @@ struct fabric {
 	uint32_t change_count;
 	struct engine_found found[ENGINE_FOUND];
 	uint8_t scratch[IBA_FRAME_MAX], transit[IBA_FRAME_MAX];
+	void (*seen)(void *of, const struct fabric_seen *frame); /* or NULL */
+	void *seen_of;
 };
 
 /* ---- fabric.c ------------------------------------------------------------------------------- */

@@ -197,9 +197,9 @@ static void fly(struct fabric *f, uint32_t end, const struct fabric_run *r)
 	wheel_set(f->wheel, &flight->timer, at_ns);
 }
 
-static bool is_timed(const struct fabric *f)
+static bool is_timed(const struct fabric *f, const struct engine_end *e)
 {
-	return f->cfg.flit_ns_x16 > 0 || f->cfg.cable_ns > 0;
+	return e->flit_x16 > 0 || f->cfg.cable_ns > 0;
 }
 
 /* A link whose cable loses nothing need not be watched for losses. */
@@ -276,6 +276,27 @@ void engine_line_age(struct fabric *f, uint32_t end)
 	engine_mark_end(f, end);
 }
 
+void fabric_watch(struct fabric *f, void (*seen)(void *of, const struct fabric_seen *frame),
+		  void *of)
+{
+	f->seen = seen;
+	f->seen_of = of;
+}
+
+/* The first flits of a frame leave. */
+static void show(struct fabric *f, uint32_t end, const struct fabric_run *r)
+{
+	uint8_t bytes[IBA_FRAME_MAX];
+	struct fabric_seen seen = { .bytes = bytes, .length = r->frame->bytes };
+
+	fabric_frame_copy_on(r->frame, r->lane, bytes);
+	for (uint32_t i = 0; i < 2; i++) {
+		seen.node = f->ends[end ^ i].node;
+		seen.port = f->ends[end ^ i].port;
+		f->seen(f->seen_of, &seen);
+	}
+}
+
 void engine_line_send(struct fabric *f, uint32_t end)
 {
 	struct engine_end *e = &f->ends[end];
@@ -286,7 +307,9 @@ void engine_line_send(struct fabric *f, uint32_t end)
 	if (e->link.ack_at_ns <= f->now_ns)
 		fabric_link_expire(&e->link, f->now_ns);
 	while (!is_busy(f, e) && fabric_link_send(&e->link, f->now_ns, &run)) {
-		if (is_timed(f))
+		if (f->seen && run.kind == FLIT_FRAME && run.index == 0)
+			show(f, end, &run);
+		if (is_timed(f, e))
 			fly(f, end, &run);
 		else
 			take(f, end ^ 1, &run, 0);
@@ -399,7 +422,13 @@ void fabric_errors(struct fabric *f, uint32_t cable, uint64_t one_in_bits)
 
 void fabric_degrade(struct fabric *f, uint32_t cable, uint32_t divisor)
 {
+	uint64_t full_x16 = f->cfg.flit_ns_x16;
+
 	CHECK(cable < f->cable_count && divisor > 0);
-	for (uint32_t end = 2 * cable; end < 2 * cable + 2; end++)
-		f->ends[end].flit_x16 = f->cfg.flit_ns_x16 * divisor;
+	if (full_x16 == 0 && divisor > 1)
+		full_x16 = f->cfg.slow_ns_x16;
+	for (uint32_t end = 2 * cable; end < 2 * cable + 2; end++) {
+		f->ends[end].flit_x16 = full_x16 * divisor;
+		f->ends[end].is_lossy = true; /* runs may overtake slower ones before them */
+	}
 }

@@ -11,6 +11,7 @@ struct fabric_cfg fabric_cfg_live(void)
 {
 	return (struct fabric_cfg){
 		.link = { .lanes = 4, .lane_blocks = 256, .resend_ns = 10000000 },
+		.slow_ns_x16 = 1126, /* 4 x 2.5 Gbit/s, as ports say that they have */
 		.linear_max = IBA_LID_MULTICAST_MIN,
 		.multicast_max = 1024,
 	};

@@ -30,6 +30,7 @@ struct fabric_cfg {
 	uint32_t linear_max;	/* LIDs of a switch's table */
 	uint32_t multicast_max; /* multicast LIDs of it */
 	uint64_t flit_ns_x16;	/* a flit on a link of full rate, in 1/16 ns; 0: no time */
+	uint64_t slow_ns_x16;	/* the same of what a degraded cable has a part of, if 0 above */
 	uint64_t cable_ns;	/* delay of a cable */
 	uint64_t switch_ns;	/* from a port of a switch or router to another */
 	bool is_cut_through;	/* a frame goes on when its head has come (FAB-18) */
@@ -88,7 +89,10 @@ bool fabric_is_cut(const struct fabric *f, uint32_t cable);
 /* It damages one bit in so many, in both directions; 0: none. */
 void fabric_errors(struct fabric *f, uint32_t cable, uint64_t one_in_bits);
 
-/* It has 1/divisor of the full rate: fewer wires, or slower ones. */
+/*
+ * It has 1/divisor of the full rate: fewer wires, or slower ones. Without rates that is a part of
+ * slow_ns_x16, and 1 makes it as it was.
+ */
 void fabric_degrade(struct fabric *f, uint32_t cable, uint32_t divisor);
 
 /* ---- Looking -------------------------------------------------------------------------------- */
@@ -105,6 +109,17 @@ void fabric_touch(struct fabric *f, uint32_t node);
  * already. False: nothing has. Ask here, not fabric_node_changes().
  */
 bool fabric_changed(struct fabric *f, uint32_t *node, uint32_t *port, uint32_t *changes);
+
+/* A frame that passes one end of a cable: as it leaves, or as it comes. */
+struct fabric_seen {
+	uint32_t node, port;
+	const uint8_t *bytes; /* with its lane and both CRCs, until the call returns */
+	uint32_t length;
+};
+
+/* Each frame is told at both ends, one that is sent again once more. NULL: no longer. */
+void fabric_watch(struct fabric *f, void (*seen)(void *of, const struct fabric_seen *frame),
+		  void *of);
 
 /* A port that has a frame for which there is no room at the other end of its cable. */
 struct fabric_wait {

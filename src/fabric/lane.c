@@ -317,6 +317,13 @@ void fabric_frame_copy(const struct fabric_frame *f, bool has_vcrc, uint8_t *to)
 		memset(to + f->bytes - IBA_VCRC_BYTES, 0, IBA_VCRC_BYTES);
 }
 
+void fabric_frame_copy_on(const struct fabric_frame *f, uint8_t lane, uint8_t *to)
+{
+	memcpy(to, f->data->at, f->bytes);
+	lane_put(to, lane);
+	iba_vcrc_put(to, f->bytes);
+}
+
 bool fabric_frame_lrh(const struct fabric_frame *f, struct iba_lrh *h)
 {
 	if (iba_lrh_decode(h, f->data->at, f->bytes) != WEFT_OK)

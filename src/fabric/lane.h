@@ -125,6 +125,9 @@ uint32_t fabric_frame_flit(struct fabric_frame *f, uint32_t index, uint8_t lane,
 /* All of it as it came, to room for f->bytes: with its lane, and with its VCRC or zeros there. */
 void fabric_frame_copy(const struct fabric_frame *f, bool has_vcrc, uint8_t *to);
 
+/* The same as it is on a lane of a link, with its VCRC. */
+void fabric_frame_copy_on(const struct fabric_frame *f, uint8_t lane, uint8_t *to);
+
 /* It goes to more than one port. */
 static inline bool fabric_frame_is_multicast(const struct fabric_frame *f)
 {

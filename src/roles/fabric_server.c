@@ -112,6 +112,9 @@ static enum weft_reason open_all(struct fabric_server *s, const struct topology 
 		r = fabric_open(t, &cfg, &s->fabric);
 	if (r == WEFT_OK)
 		r = hub_open(s);
+	s->reporter = reporter_open("fabric-run", server_report, s);
+	if (r == WEFT_OK && s->reporter)
+		r = watch(s, reporter_descriptor(s->reporter), &s->reporter);
 	return r == WEFT_OK ? watch(s, s->wake, &s->wake) : r;
 }
 
@@ -139,6 +142,7 @@ enum weft_reason fabric_server_open(const struct topology *t, const char *name,
 
 void fabric_server_close(struct fabric_server *own_s)
 {
+	reporter_close(own_s->reporter);
 	server_clients_close(own_s);
 	server_ports_close(own_s);
 	if (own_s->hub)
@@ -176,6 +180,8 @@ static void serve(struct fabric_server *s, const struct epoll_event *e)
 {
 	if (e->data.ptr == &s->listener)
 		server_clients_accept(s);
+	else if (e->data.ptr == &s->reporter)
+		reporter_serve(s->reporter, s->now_ns);
 	else if (e->data.ptr != &s->hub && e->data.ptr != &s->wake)
 		server_client_serve(s, e->data.ptr, e->events);
 }
@@ -256,15 +262,15 @@ static uint64_t due(const struct fabric_server *s)
 	return due_ns;
 }
 
-/* Rounded up, so that what is due then is due. -1: endless. */
-static int wait_ms(const struct fabric_server *s)
+/* Rounded up, so that what is due then is due; what is due soon is not slept over. -1: endless. */
+static int wait_ms(const struct fabric_server *s, uint64_t report_ns)
 {
 	const uint64_t longest_ms = 60000;
-	uint64_t due_ns = due(s), now_ns = clock_ns() - s->begin_ns, ms;
+	uint64_t due_ns = least(due(s), report_ns), now_ns = clock_ns() - s->begin_ns, ms;
 
 	if (due_ns == UINT64_MAX)
 		return -1;
-	if (due_ns <= now_ns)
+	if (due_ns <= now_ns + NS_PER_MS)
 		return 0;
 	ms = (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
 	return (int)least(ms, longest_ms);
@@ -273,6 +279,7 @@ static int wait_ms(const struct fabric_server *s)
 void fabric_server_run(struct fabric_server *s)
 {
 	struct epoll_event events[EVENTS_MAX];
+	uint64_t report_ns = UINT64_MAX;
 
 	turns_ask_short();
 	while (!atomic_load(&s->is_stopping)) {
@@ -281,10 +288,13 @@ void fabric_server_run(struct fabric_server *s)
 
 		for (int i = 0; i < TURNS_AT_ONCE && has_more; i++)
 			has_more = turn(s);
-		count = epoll_wait(s->epoll, events, EVENTS_MAX, has_more ? 0 : wait_ms(s));
+		count = epoll_wait(s->epoll, events, EVENTS_MAX,
+				   has_more ? 0 : wait_ms(s, report_ns));
 		s->now_ns = clock_ns() - s->begin_ns;
 		for (int i = 0; i < count; i++)
 			serve(s, &events[i]);
+		if (s->reporter)
+			report_ns = reporter_expire(s->reporter, s->now_ns);
 		server_clients_reap(s);
 	}
 }

@@ -69,6 +69,7 @@ static void manager_end(struct fabric_server *s, struct server_port *p)
 
 static void client_free(struct fabric_server *s, struct server_client *c)
 {
+	server_tap_close(s, c);
 	manager_end(s, c->managed);
 	if (c->port && c->port->mads)
 		mad_owner_remove(c->port->mads, c->number);
@@ -365,6 +366,9 @@ static void message_take(struct fabric_server *s, struct server_client *c)
 		break;
 	case FABRIC_MSG_AGENT_REMOVE:
 		out.reason = (uint32_t)agent_remove(c, ask->value);
+		break;
+	case FABRIC_MSG_CAPTURE:
+		out.reason = (uint32_t)server_tap_open(s, c, &ask->where);
 		break;
 	default:
 		out = server_answer(s, ask);

@@ -6,6 +6,8 @@
  *   fabric_server_client.c   connections of programs, their messages
  *   fabric_server_ask.c      what they ask: ports, cables
  *   fabric_server_port.c     frames at ports that programs use
+ *   fabric_server_report.c   what weft fabric top shows
+ *   fabric_server_tap.c      frames of a port for programs that capture them
  *   fabric_server_mad.c      frames and management datagrams, one made of the other
  */
 #pragma once
@@ -21,6 +23,7 @@
 #include "fabric/node.h"
 #include "mad/mad_port.h"
 #include "roles/fabric_server.h"
+#include "roles/reporter.h"
 
 enum {
 	SERVER_CLIENTS_MAX = 1024,
@@ -49,6 +52,9 @@ struct server_client {
 	uint32_t agents[SERVER_AGENTS_MAX], agent_count;
 	struct list waiting; /* struct mad_message: its socket had no room */
 	uint32_t waiting_count;
+	bool is_tap; /* gets the frames of a port */
+	uint32_t tap_node, tap_port;
+	uint64_t tap_lost; /* not told yet */
 };
 
 struct server_counts {
@@ -68,6 +74,7 @@ struct fabric_server {
 	struct list ports;
 	struct server_client *clients[SERVER_CLIENTS_MAX];
 	uint32_t client_count, ended_count;
+	struct reporter *reporter; /* or NULL */
 	int epoll, listener, wake;
 	atomic_bool is_stopping;
 	uint64_t now_ns, begin_ns;
@@ -129,3 +136,14 @@ bool server_datagram_read(struct fabric_server *s, const struct server_port *p,
 /* Returns the length of the frame; 0: the address names a key or a GID that the port has not. */
 uint32_t server_datagram_write(struct fabric_server *s, struct server_port *p,
 			       const struct mad_datagram *d, uint8_t bytes[IBA_FRAME_MAX]);
+
+/* ---- fabric_server_report.c ----------------------------------------------------------------- */
+
+char *server_report(void *server, size_t *length);
+
+/* ---- fabric_server_tap.c -------------------------------------------------------------------- */
+
+/* From now on the client gets a port's frames: FABRIC_MSG_FRAME. Port 0: all of the node. */
+enum weft_reason server_tap_open(struct fabric_server *s, struct server_client *c,
+				 const struct fabric_msg_where *where);
+void server_tap_close(struct fabric_server *s, struct server_client *c);

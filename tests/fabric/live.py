@@ -98,6 +98,12 @@ class Fabric:
         expect_equal("weft fabric %s: %s" % (" ".join(words), done.stdout), done.returncode, 0)
         return done.stdout
 
+    def weft_start(self, *words):
+        """One that runs until it is told to end."""
+        program = Program(os.path.join(self.folder, "said-%d" % len(self.started)), [WEFT, "fabric", *words], self.env())
+        self.started.append(program)
+        return program
+
     def run(self, node, *words, status=0, **wishes):
         """A program at a node, until it ends; returns what it printed."""
         done = subprocess.run([WEFT, "run", "--node", node, *words], env=self.env(**wishes), stdin=subprocess.DEVNULL,
@@ -217,3 +223,10 @@ class Ibsim:
         if status is not None:
             expect_equal("ibsim: %s: %s" % (" ".join(words), done.stdout), done.returncode, status)
         return done.stdout
+
+
+def up(fabric, node="H1", *words, **wishes):
+    """A subnet manager that has set the fabric up."""
+    manager = fabric.opensm(node, *words, **wishes)
+    manager.await_log("SUBNET UP")
+    return manager

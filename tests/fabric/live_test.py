@@ -5,11 +5,13 @@
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
 """
 import os
+import re
+import shutil
 import subprocess
 import sys
 
 sys.path[:0] = [os.path.dirname(os.path.realpath(__file__))]
-from live import (Fabric, PATIENCE_S, WEFT, environment, expect, expect_equal, need, wait_until)  # noqa: E402
+from live import (Fabric, HOSTS, PATIENCE_S, WEFT, environment, expect, expect_equal, need, up, wait_until)  # noqa: E402
 from script import main  # noqa: E402
 
 
@@ -35,23 +37,90 @@ def test_fab_22d_opensm_brings_a_fabric_up(folder):
 def test_fab_15_verbs_programs_move_data_through_switches(folder):
     need("ib_write_bw", "ibv_rc_pingpong")
     with Fabric(folder) as fabric:
-        fabric.opensm("H1")
+        up(fabric)
         fabric.await_active("H2", "H3")
-        words = ["ib_write_bw", "-n", "200", "-p", str(20000 + os.getpid() % 20000)]
-        server = fabric.start("H3", *words)
-        said = ""
-
-        def is_done():
-            nonlocal said
-            done = subprocess.run([WEFT, "run", "--node", "H2", *words, "localhost"], env=fabric.env(), text=True,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  timeout=PATIENCE_S)
-            said = done.stdout
-            return done.returncode == 0
-
-        wait_until(lambda: said, is_done)
+        said = meet(fabric, "H3", "H2", "ib_write_bw", "-n", "200")
         expect(said, "Link type       : IB" in said)
+
+
+def meet(fabric, to, by, *words, ends=True, status=0):
+    """The same program at two nodes; what the one that asks printed."""
+    words = [*words, "-p", str(20000 + os.getpid() % 20000)]
+    server = fabric.start(to, *words)
+    said = ""
+
+    def is_done():
+        nonlocal said
+        client = subprocess.run([WEFT, "run", "--node", by, *words, "localhost"], env=fabric.env(), text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                timeout=PATIENCE_S)
+        said = client.stdout
+        return client.returncode == status
+
+    wait_until(lambda: said, is_done)
+    if ends:
         server.succeeds()
+    return said
+
+
+def test_fab_15_a_capture_has_the_frames_of_a_port(folder):
+    need("ibv_rc_pingpong")
+    path = os.path.join(folder, "capture")
+    with Fabric(folder) as fabric:
+        up(fabric)
+        capture = fabric.weft_start("capture", "H3:1", path)
+        capture.await_line("capturing to")
+        meet(fabric, "H3", "H2", "ibv_rc_pingpong", "-n", "10")
+        lids = fabric.lid("H2"), fabric.lid("H3")
+        capture.end()
+        expect(capture.said(), re.search(r"\n\d+ frames, 0 lost", capture.said()))
+        dump = subprocess.run([WEFT, "dump", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        expect(dump.stdout, "LID %d > %d, lane 0" % lids in dump.stdout and "RC SEND" in dump.stdout)
+        expect(dump.stdout, dump.stdout.endswith("all RDMA traffic decoded\n"))
+        if shutil.which("tshark"):
+            seen = subprocess.run(["tshark", "-r", path, "-Y", "infiniband.bth.opcode == 0x11", "-T", "fields", "-e",
+                                   "infiniband.lrh.slid"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            expect_equal("acknowledgements from", set(seen.stdout.split()), {str(lid) for lid in lids})
+
+
+def test_fab_10_top_shows_cables_and_what_passes(folder):
+    with Fabric(folder) as fabric:
+        up(fabric)
+        fabric.await_active(*HOSTS)
+        fabric.weft("cut", "S2:4")
+        said = fabric.weft("top", "--once")
+        expect(said, said.startswith("fabric %s: 8 nodes, 8 cables, of which 7 are active and 1 cut\n" % fabric.name))
+        expect(said, re.search(r"\nH1:1 - S1:1 +Active +4 \[\.{8}\] +0\.\d\d > +0\.\d\d < \[\.{8}\] +0 +0 +0\n", said))
+        expect(said, re.search(r"\nS2:4 - S3:3 +cut ", said))
+        view = fabric.weft_start("top")
+        view.await_line("MB/s out")
+        view.kill()
+
+
+def test_fab_07_links_hide_errors_and_count_them(folder):
+    need("ib_write_bw")
+    with Fabric(folder) as fabric:
+        up(fabric)
+        fabric.await_active("H2", "H3")
+        fabric.weft("errors", "H3:1", "1000000")
+        meet(fabric, "H3", "H2", "ib_write_bw", "-n", "200")
+        counted = fabric.run("H2", "perfquery", str(fabric.lid("H3")), "1")
+        expect(counted, re.search(r"SymbolErrorCounter:\.+[1-9]", counted))
+        expect(counted, "PortXmitDiscards:................0\n" in counted)
+        bad = fabric.run("H2", "ibqueryerrors", status=None)
+        expect(bad, 'Errors for "H3"' in bad and "SymbolErrorCounter == " in bad)
+
+
+def test_fab_09_a_degraded_cable_is_slow(folder):
+    need("ib_write_bw")
+    with Fabric(folder) as fabric:
+        up(fabric)
+        fabric.await_active("H2", "H3")
+        fabric.weft("degrade", "H3:1", "1000")
+        said = meet(fabric, "H3", "H2", "ib_write_bw", "-n", "5")
+        rate = float(re.search(r"\n 65536 +5 +\S+ +(\S+)", said)[1])
+        # 10 Mbit/s, in MiB.
+        expect(said, 0 < rate < 1.25)
 
 
 def test_fabric_says_why_it_does_not_run(folder):
@@ -71,9 +140,10 @@ def test_fabric_says_why_it_does_not_run(folder):
         expect_equal("mend", fabric.weft("mend", "S1:1"), "1 cable\n")
         expect(fabric.state("H1"), "State: Initializing" in fabric.state("H1"))
     for words in (["run"], ["run", "a", "b"], ["run", "x", "--name", ""], ["cut"], ["cut", ":1"], ["cut", "S1:0"],
-                  ["cut", "S1:x"], ["cut", "S1:1", "2"], ["errors", "S1:1"], ["degrade", "S1:1", "0"], ["what"], []):
+                  ["cut", "S1:x"], ["cut", "S1:1", "2"], ["top", "x"], ["capture", "S1"], ["capture", ":1", "x"], ["errors", "S1:1"], ["degrade", "S1:1", "0"], ["what"], []):
         expect(repr(words), "usage: weft fabric" in refused("fabric", *words))
-    expect("absent", "(fabric_absent)" in refused("fabric", "cut", "S1"))
+    for words in (["cut", "S1"], ["top", "--once"], ["top"], ["capture", "S1", "x"]):
+        expect(repr(words), "(fabric_absent)" in refused("fabric", *words))
     expect("absent", "(fabric_absent)" in refused("run", "--node", "H1", "true"))
     expect("file", "No such file" in refused("fabric", "run", folder + "/none"))
 

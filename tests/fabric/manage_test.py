@@ -9,17 +9,11 @@ import re
 import sys
 
 sys.path[:0] = [os.path.dirname(os.path.realpath(__file__))]
-from live import (Fabric, HOSTS, Ibsim, expect, expect_equal, need, read, topology_of, wait_until)  # noqa: E402
+from live import (Fabric, HOSTS, Ibsim, expect, expect_equal, need, read, topology_of, up, wait_until)  # noqa: E402
 from script import main, write  # noqa: E402
 
 # Two levels: any two hosts of different leaves have two ways.
 TREE = topology_of("S1:1 H1:1,S1:2 H2:1,S2:1 H3:1,S2:2 H4:1,S1:3 S3:1,S1:4 S4:1,S2:3 S3:2,S2:4 S4:2")
-
-
-def up(fabric, node="H1", *words, **wishes):
-    manager = fabric.opensm(node, *words, **wishes)
-    manager.await_log("SUBNET UP")
-    return manager
 
 
 def test_fab_22d_tools_say_of_a_fabric_what_they_say_of_ibsim(folder):

@@ -377,6 +377,44 @@ TEST(test_sys_01_a_port_is_its_managers_as_long_as_that_is_there)
 	bed_close();
 }
 
+/* ---- Captures ------------------------------------------------------------------------------- */
+
+TEST(test_fab_15_frames_of_a_port_go_to_a_capture)
+{
+	static struct fabric_packet p;
+	struct fabric_msg capture = asking(FABRIC_MSG_CAPTURE, "h1", 1), answer;
+	uint64_t agent;
+	struct smp smp;
+	int fd, tap;
+
+	bed_open();
+	EXPECT_EQ(ask(FABRIC_MSG_CAPTURE, "absent", 0, 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_CAPTURE, "h1", 3, 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_CAPTURE, "h1", 2, 0), WEFT_R_FABRIC_CABLE);
+	MUST(fabric_client_connect(NULL, &tap));
+	MUST(fabric_client_ask(tap, &capture, &answer));
+	EXPECT_EQ(fabric_client_ask(tap, &capture, &answer), WEFT_R_FABRIC_ASK);
+	fd = attached("h1", 1);
+	MUST(agent_add(fd, MAD_SUBNET_DIRECTED, 1, &agent));
+	smp = directed(9, 1, 1);
+	smp_send(fd, agent, &smp);
+	received(fd, &p);
+	/* The request and its answer; nothing of other ports. */
+	for (int i = 0; i < 2; i++) {
+		struct iba_frame f;
+
+		REQUIRE(fabric_packet_receive(tap, &p, false) == 0);
+		EXPECT_EQ(p.m.kind, FABRIC_MSG_FRAME);
+		EXPECT(p.m.value > 0);
+		EXPECT_EQ(iba_frame_decode(&f, p.tail, p.tail_bytes), WEFT_OK);
+		EXPECT_EQ(f.lrh.lane, IBA_LANE_MANAGEMENT);
+	}
+	EXPECT_EQ(fabric_packet_receive(tap, &p, false), -EAGAIN);
+	close(tap);
+	close(fd);
+	bed_close();
+}
+
 /* ---- Bad programs --------------------------------------------------------------------------- */
 
 static bool is_gone(int fd)

@@ -188,6 +188,15 @@ static int file_of(const uint8_t *bytes, size_t length)
 	return -EINVAL;
 }
 
+int fabric_frame_send(int fd, const struct fabric_msg *m, const uint8_t *frame, uint32_t length)
+{
+	uint8_t bytes[FABRIC_MSG_BYTES_MAX];
+	struct iovec parts[2] = { { bytes, fabric_msg_encode(m, bytes) },
+				  { (void *)(uintptr_t)frame, length } };
+
+	return send_with(fd, parts, 2, -1);
+}
+
 int fabric_mad_send(int fd, struct fabric_msg *m, const uint8_t *mad)
 {
 	uint8_t bytes[FABRIC_MSG_BYTES_MAX];

@@ -45,6 +45,7 @@ enum weft_reason fabric_client_port(uint32_t port, struct fabric_msg_port *p);
 
 /* A message without a MAD; one with a MAD. 0 or a negative errno: -EAGAIN: not now. */
 int fabric_msg_send(int fd, const struct fabric_msg *m);
+int fabric_frame_send(int fd, const struct fabric_msg *m, const uint8_t *frame, uint32_t length);
 int fabric_mad_send(int fd, struct fabric_msg *m, const uint8_t *mad);
 
 /* A message that has come, with what is behind it, and the descriptor that came along, or -1. */
