@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dropin_goals.h"
+#include "fabric_goals.h"
 #include "ib_goals.h"
 #include "many_goals.h"
 #include "near_goals.h"
@@ -28,12 +29,13 @@ struct options {
 	bool has_near;
 	bool has_many;
 	bool has_ib;
+	bool has_fabric;
 };
 
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"usage: bench [--json] [cost] [net] [dropin] [near] [many] [ib]\n\n"
+		"usage: bench [--json] [cost] [net] [dropin] [near] [many] [ib] [fabric]\n\n"
 		"Measures what weft costs. Without a name, all parts:\n\n"
 		"  cost     calls, next to memcpy of 4 KiB between two buffers in cache\n"
 		"  net      messages over loopback, next to plain TCP, plain UDP and what others offer;\n"
@@ -42,6 +44,7 @@ static void usage(FILE *to)
 		"  near     perftest between two programs of this host, next to UCX's shared memory\n"
 		"  many     1,000 queue pairs and two threads in one process, next to one\n"
 		"  ib       the InfiniBand transport under loss, in virtual time\n"
+		"  fabric   fabrics of 100 to 10,000 nodes, and lanes of priority, in virtual time\n"
 		"\n"
 		"  --json   one object a line instead of the table\n"
 		"  --help   this text\n"
@@ -173,15 +176,17 @@ static bool options_read(struct options *o, int argc, char **argv)
 			o->has_many = true;
 		else if (strcmp(argv[i], "ib") == 0)
 			o->has_ib = true;
+		else if (strcmp(argv[i], "fabric") == 0)
+			o->has_fabric = true;
 		else {
 			fprintf(stderr, "bench: there is no \"%s\"\n\n", argv[i]);
 			return false;
 		}
 	}
 	if (!o->has_cost && !o->has_net && !o->has_dropin && !o->has_near && !o->has_many &&
-	    !o->has_ib) {
+	    !o->has_ib && !o->has_fabric) {
 		o->has_cost = o->has_net = o->has_dropin = o->has_near = true;
-		o->has_many = o->has_ib = true;
+		o->has_many = o->has_ib = o->has_fabric = true;
 	}
 	return true;
 }
@@ -212,5 +217,7 @@ int main(int argc, char **argv)
 		many_goals_show(o.is_json);
 	if (o.has_ib)
 		ib_goals_show(o.is_json);
+	if (o.has_fabric)
+		fabric_goals_show(o.is_json);
 	return fflush(stdout) == 0 ? 0 : 1;
 }

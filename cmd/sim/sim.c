@@ -94,7 +94,7 @@ static const char usage[] =
 	"  --load PERCENT    of the link of an endnode that gets most (default 70)\n"
 	"  --messages N      that each sender sends or asks for (default 200)\n"
 	"  --bytes N         of a message (default 4096)\n"
-	"  --probes N        besides, each sends so many of 64 bytes by a lane of high priority\n"
+	"  --probes N        besides, each sends so many of 48 bytes by a lane of high priority\n"
 	"  --routing NAME    updn (default: cannot deadlock) or minhop\n"
 	"  --lanes N         of data: 1, 2, 4 (default), 8 or 15\n"
 	"  --run FLITS       that a lane may send in a row (default: a frame)\n"

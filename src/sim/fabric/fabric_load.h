@@ -32,7 +32,7 @@ enum fabric_load_kind {
 
 enum {
 	FABRIC_LOAD_SLOTS = 512,
-	FABRIC_LOAD_PROBE_BYTES = 64,
+	FABRIC_LOAD_PROBE_BYTES = 48,
 	FABRIC_LOAD_PRIORITY = 1, /* level and lane of probes */
 	FABRIC_LOAD_TEXT_BYTES = 4096
 };
@@ -48,7 +48,7 @@ struct fabric_load_cfg {
 	uint32_t lanes;	    /* 1, 2, 4, 8 or 15 */
 	uint32_t run_flits; /* 0: a lane keeps a link for a whole frame */
 	/*
-	 * Besides, each sender sends so many messages of 64 bytes to where its others go, spread
+	 * Besides, each sender sends so many messages of 48 bytes to where its others go, spread
 	 * over the same time, by a lane of high priority.
 	 */
 	uint32_t probes;
