@@ -31,6 +31,17 @@ static uint16_t limit_of(const struct fabric_link *l, uint32_t lane)
 	return (uint16_t)(l->taken[lane] + fabric_lane_room(&l->in[lane]));
 }
 
+/* Whether the other end could have used up half of the room that it knows of, or a whole frame's. */
+static void hunger_look(struct fabric_link *l, uint32_t lane)
+{
+	uint32_t half = l->in[lane].blocks_max / 2;
+	uint32_t enough = half > FABRIC_FRAME_FLITS ? half : FABRIC_FRAME_FLITS;
+	uint16_t known = (uint16_t)(l->told[lane] - l->taken[lane]);
+
+	l->hungry_lanes &= ~(UINT32_C(1) << lane);
+	l->hungry_lanes |= (uint32_t)(known < enough) << lane;
+}
+
 /* Nothing is sent before the first acknowledgement of the other end, which tells the limits. */
 void fabric_link_up(struct fabric_link *l)
 {
@@ -42,6 +53,7 @@ void fabric_link_up(struct fabric_link *l)
 	memset(l->limits, 0, sizeof(l->limits));
 	memset(l->taken, 0, sizeof(l->taken));
 	memset(l->told, 0, sizeof(l->told));
+	l->hungry_lanes = l->lanes;
 	l->unacknowledged = 0;
 	l->wants_resend = l->has_asked = l->is_stalled = l->wants_ack = false;
 	l->owes_ack = true; /* it tells the limits */
@@ -153,8 +165,13 @@ static void ack_send(struct fabric_link *l, struct fabric_run *r)
 	r->sequence = l->expected;
 	r->wants_resend = l->wants_resend;
 	r->wants_ack = l->wants_ack;
-	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
+	memset(r->limits, 0, sizeof(r->limits));
+	for (uint32_t left = l->lanes; left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(left);
+
 		r->limits[lane] = l->told[lane] = limit_of(l, lane);
+		hunger_look(l, lane);
+	}
 	l->owes_ack = l->wants_resend = l->wants_ack = false;
 	l->unacknowledged = 0;
 	l->ack_at_ns = UINT64_MAX;
@@ -176,6 +193,7 @@ static void piece_send(struct fabric_link *l, struct fabric_run *r)
 	r->flits = s->flits - skipped;
 	r->credit_lane = l->credit_lane;
 	r->limits[credit_lane] = l->told[credit_lane] = limit_of(l, credit_lane);
+	hunger_look(l, credit_lane);
 	do {
 		l->credit_lane = (l->credit_lane + 1) % FLIT_LANES;
 	} while (!(l->lanes >> l->credit_lane & 1));
@@ -225,13 +243,10 @@ static void piece_begin(struct fabric_link *l, uint32_t ready, uint8_t lane)
  */
 static bool owes_credit(const struct fabric_link *l)
 {
-	for (uint32_t left = l->lanes; left; left &= left - 1) {
+	for (uint32_t left = l->hungry_lanes; left; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left);
-		uint32_t half = l->in[lane].blocks_max / 2;
-		uint32_t enough = half > FABRIC_FRAME_FLITS ? half : FABRIC_FRAME_FLITS;
-		uint16_t known = (uint16_t)(l->told[lane] - l->taken[lane]);
 
-		if (known < enough && limit_of(l, lane) != l->told[lane])
+		if (limit_of(l, lane) != l->told[lane])
 			return true;
 	}
 	return false;
@@ -356,8 +371,11 @@ static void ack_take(struct fabric_link *l, uint64_t now_ns, const struct fabric
 	uint16_t outstanding = (uint16_t)(l->end - l->acked);
 
 	l->counts.acks_taken++;
-	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
+	for (uint32_t left = l->lanes; left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(left);
+
 		limit_learn(l, lane, r->limits[lane]);
+	}
 	l->owes_ack |= r->wants_ack;
 	if ((uint16_t)(r->sequence - l->acked) > outstanding)
 		return; /* an old one */
@@ -375,6 +393,7 @@ static void taken(struct fabric_link *l, uint64_t now_ns, uint32_t lane, uint32_
 {
 	l->expected = (uint16_t)(l->expected + flits);
 	l->taken[lane] = (uint16_t)(l->taken[lane] + flits);
+	hunger_look(l, lane);
 	l->has_asked = false;
 	l->counts.flits_taken += flits;
 	if (l->in[lane].last && l->in[lane].last->is_whole) {

@@ -81,7 +81,8 @@ struct fabric_link {
 
 	/* In. */
 	bool owes_ack, wants_resend, has_asked;
-	uint8_t credit_lane; /* whose limit the next run tells */
+	uint8_t credit_lane;   /* whose limit the next run tells */
+	uint32_t hungry_lanes; /* on which the other end may soon know of too little room */
 	uint16_t expected;
 	uint32_t unacknowledged;
 	uint64_t ack_at_ns, resend_at_ns;
