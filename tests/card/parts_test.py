@@ -139,6 +139,7 @@ def session_survives(folder, wire, stop_s):
         ssh.write("before")
         expect_equal("the session answers", ssh.read(), "before")
         os.kill(card.unit.process.pid, signal.SIGSTOP)
+        card.host_spaces[0].must("ip", "link", "set", "card0", "mtu", "1400")  # a request that waits for its reply
         ssh.write("meanwhile")
         done = card.host_spaces[0].run("ping", "-c", "20", "-i", "0.2", "-w", str(stop_s), SERVER)
         expect("nothing passes: " + done.stdout, " 0 received" in done.stdout)
@@ -146,11 +147,12 @@ def session_survives(folder, wire, stop_s):
         expect_equal("after the stop", ssh.read(), "meanwhile")
         ssh.write("after")
         expect_equal("the session goes on", ssh.read(), "after")
+        wait_until("the unit agrees", lambda: card.unit.link()["mtu"] == 1400)
         expect_equal("one connection served it", card.hosts[0].said().count(" is connected"), 1)
 
 
 def test_push_03_ssh_survives_a_stop_of_the_unit_over_roce(folder):
-    """Longer than the retries of most connections take; here it is `alive` that says how long."""
+    """Longer than the retries of most connections take, and of requests; here it is `alive` that says how long."""
     session_survives(folder, "roce", 6)
 
 
