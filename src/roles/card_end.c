@@ -374,7 +374,9 @@ static void came(struct card_end *e, uint8_t *bytes, const struct weft_completio
 	/* The first message may overtake the event that says the connection is up. */
 	if (e->state == CARD_CONNECTING)
 		card_greet_begin(e);
-	e->deadline_ns = card->now_ns + card->file->config->alive_ns;
+	/* A greeting has its own deadline, whatever else the peer does meanwhile. */
+	if (e->state == CARD_UP)
+		e->deadline_ns = card->now_ns + card->file->config->alive_ns;
 	if (c->opcode == WEFT_OP_RECV_WRITE_IMM) {
 		if (e->link)
 			(void)push_written(e->link, c->imm, c->byte_count, card->now_ns);

@@ -315,30 +315,48 @@ TEST(test_push_17_a_pool_is_flushed_while_its_packets_wait)
 	unit_end(u);
 }
 
-/* The queue pair is in RESET, where it does not take the reply. */
+/* A queue pair in RESET, where it takes no request. */
+struct adapter {
+	struct weft_adapter *is;
+	struct weft_pd *pd;
+	struct weft_cq *cq;
+};
+
+static void qp_open(struct adapter *a, struct card_end *e)
+{
+	struct weft_qp_options options = {
+		.service = WEFT_RC, .send_max = 2, .recv_max = 1, .sges_max = 1
+	};
+
+	MUST(weft_adapter_open(NULL, &a->is));
+	MUST(weft_pd_create(a->is, NULL, &a->pd));
+	MUST(weft_cq_create(a->is, NULL, &a->cq));
+	options.send_cq = options.recv_cq = a->cq;
+	rdma_end_init(&e->rdma, RDMA_IWARP);
+	MUST(weft_qp_create(a->pd, &options, &e->qp));
+}
+
+static void qp_close(struct adapter *a, struct card_end *e)
+{
+	MUST(weft_qp_destroy(e->qp));
+	MUST(weft_cq_destroy(a->cq));
+	MUST(weft_pd_destroy(a->pd));
+	MUST(weft_adapter_close(a->is));
+}
+
 TEST(test_push_24_a_request_that_a_queue_pair_does_not_take_is_over)
 {
 	static const struct push_msg ask_it = { .function = PUSH_CFG_REQUEST,
 						.cfg = { .kind = PUSH_PING } };
-	struct weft_qp_options options = {
-		.service = WEFT_RC, .send_max = 2, .recv_max = 1, .sges_max = 1
-	};
 	static uint8_t buffers[MESSAGES * CARD_MESSAGE_BYTES];
 	struct unit *u = unit_make();
 	struct card_end *e = &u->ends[A];
 	uint8_t bytes[PUSH_MSG_BYTES_MAX];
 	struct wr w = wr_of(bytes, sizeof(bytes));
-	struct weft_adapter *adapter;
-	struct weft_pd *pd;
-	struct weft_cq *cq;
+	struct adapter adapter;
 
-	MUST(weft_adapter_open(NULL, &adapter));
-	MUST(weft_pd_create(adapter, NULL, &pd));
-	MUST(weft_cq_create(adapter, NULL, &cq));
-	options.send_cq = options.recv_cq = cq;
 	host_up(u, A, mac_a, 0);
-	rdma_end_init(&e->rdma, RDMA_IWARP);
-	MUST(weft_qp_create(pd, &options, &e->qp));
+	qp_open(&adapter, e);
 	e->messages = u->messages[A];
 	e->buffers = buffers;
 	e->to_say = 0;
@@ -347,9 +365,26 @@ TEST(test_push_24_a_request_that_a_queue_pair_does_not_take_is_over)
 	(void)card_end_work(e);
 	EXPECT_EQ(e->state, CARD_DYING);
 	EXPECT_EQ(push_link_state(e->link), PUSH_ENDED);
-	MUST(weft_qp_destroy(e->qp));
+	qp_close(&adapter, e);
 	unit_end(u);
-	MUST(weft_cq_destroy(cq));
-	MUST(weft_pd_destroy(pd));
-	MUST(weft_adapter_close(adapter));
+}
+
+/* A Write of no bytes needs no handle, so a peer can make one before it has proved its key. */
+TEST(test_push_05_writes_before_the_greeting_is_over_win_no_time)
+{
+	const struct weft_completion write = { .id = CARD_WORK_RECEIVE,
+					       .status = WEFT_SUCCESS,
+					       .opcode = WEFT_OP_RECV_WRITE_IMM };
+	struct unit *u = unit_make();
+	struct card_end *e = &u->ends[A];
+	struct adapter adapter;
+
+	*e = (struct card_end){
+		.card = &u->card, .state = CARD_GREETING, .posted_receives = 1, .deadline_ns = 5
+	};
+	qp_open(&adapter, e);
+	card_end_completed(e, &write);
+	EXPECT_EQ(e->deadline_ns, 5);
+	qp_close(&adapter, e);
+	unit_end(u);
 }
