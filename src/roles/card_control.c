@@ -23,6 +23,19 @@ static uint64_t features_of(const struct card *c)
 	return c->file->config->is_plain ? 0 : PUSH_FEATURES;
 }
 
+/* Of a port that knows none: no other host of the unit has this platform. */
+static void mac_made(struct platform of, uint8_t mac[PUSH_MAC_BYTES])
+{
+	const uint8_t made[PUSH_MAC_BYTES] = { 0x02,
+					       0x77,
+					       (uint8_t)(of.unit >> 8),
+					       (uint8_t)of.unit,
+					       (uint8_t)(of.process >> 8),
+					       (uint8_t)of.process };
+
+	memcpy(mac, made, PUSH_MAC_BYTES);
+}
+
 void card_hello(const struct card *c, struct push_hello *hello)
 {
 	const struct lan_properties *is = lan_properties(c->port);
@@ -36,36 +49,14 @@ void card_hello(const struct card *c, struct push_hello *hello)
 	hello->is_pull = c->file->config->is_pull;
 	if (is->has_mac && !c->is_unit)
 		memcpy(hello->mac, is->mac, PUSH_MAC_BYTES);
+	else
+		mac_made(c->file->config->self, hello->mac);
 	hello->pools_max = CARD_POOLS;
 	hello->elements_max = 4096;
 	hello->message_bytes_max = PUSH_MSG_BYTES_MAX;
 }
 
 /* ---- Unit ----------------------------------------------------------------------------------- */
-
-/* A host that brings no address has one of its place in the unit's file. */
-static void mac_for(const struct card_end *e, const uint8_t asked[PUSH_MAC_BYTES],
-		    uint8_t mac[PUSH_MAC_BYTES])
-{
-	static const uint8_t none[PUSH_MAC_BYTES];
-	const struct card_peer *p = &e->card->file->config->peers[e->peer];
-	const struct platform *is = &e->card->file->config->known[e->peer].platform;
-
-	if (p->has_mac) {
-		memcpy(mac, p->mac, PUSH_MAC_BYTES);
-	} else if (memcmp(asked, none, PUSH_MAC_BYTES) != 0) {
-		memcpy(mac, asked, PUSH_MAC_BYTES);
-	} else {
-		const uint8_t made[PUSH_MAC_BYTES] = { 0x02,
-						       0x77,
-						       (uint8_t)(is->unit >> 8),
-						       (uint8_t)is->unit,
-						       (uint8_t)(is->process >> 8),
-						       (uint8_t)is->process };
-
-		memcpy(mac, made, PUSH_MAC_BYTES);
-	}
-}
 
 /* The file keeps the address for another host, whether that is here or not. */
 static bool is_kept(const struct card_end *e, const uint8_t mac[PUSH_MAC_BYTES])
@@ -83,13 +74,14 @@ static bool is_kept(const struct card_end *e, const uint8_t mac[PUSH_MAC_BYTES])
 static enum weft_reason take_hello(struct card_end *e, struct push_cfg *answer)
 {
 	struct card *c = e->card;
+	const struct card_peer *p = &c->file->config->peers[e->peer];
 	const struct push_hello asked = answer->hello;
 
 	card_hello(c, &answer->hello);
 	answer->hello.features &= asked.features;
 	if (asked.mtu < answer->hello.mtu)
 		answer->hello.mtu = asked.mtu;
-	mac_for(e, asked.mac, answer->hello.mac);
+	memcpy(answer->hello.mac, p->has_mac ? p->mac : asked.mac, PUSH_MAC_BYTES);
 	if (is_kept(e, answer->hello.mac))
 		return WEFT_R_PUSH_OFFER;
 	/* Nothing is left of a connection before this one. */

@@ -388,3 +388,21 @@ TEST(test_push_05_writes_before_the_greeting_is_over_win_no_time)
 	qp_close(&adapter, e);
 	unit_end(u);
 }
+
+/* Sockets and guests: two of them share a unit. */
+TEST(test_push_09_hosts_whose_ports_have_no_address_have_one_each)
+{
+	static const struct platform platforms[] = { { 3, 1 }, { 3, 2 }, { 4, 1 } };
+	struct unit *u = unit_make();
+	struct push_hello hellos[3] = { 0 };
+
+	u->card.is_unit = false;
+	for (int i = 0; i < 3; i++) {
+		u->file.config->self = platforms[i];
+		card_hello(&u->card, &hellos[i]);
+		EXPECT_EQ(hellos[i].mac[0], 2);
+		for (int k = 0; k < i; k++)
+			EXPECT(memcmp(hellos[k].mac, hellos[i].mac, PUSH_MAC_BYTES) != 0);
+	}
+	unit_end(u);
+}
