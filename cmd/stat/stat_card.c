@@ -13,9 +13,10 @@ static void print_end(const struct stat_line *l)
 	printf("%s, process %s, weft %s, for %.0f s, at %s\n", stat_text(l, "role"),
 	       stat_text(l, "pid"), stat_text(l, "version"),
 	       (double)stat_number(l, "uptime_ms") / 1000, stat_text(l, "address"));
-	printf("  frames        %s dropped for want of a buffer, %s that a host may not send; "
-	       "%s buffers free\n",
-	       stat_text(l, "busy"), stat_text(l, "foreign"), stat_text(l, "buffers_free"));
+	printf("  frames        %s dropped for want of a buffer, %s that a host may not send, "
+	       "%s while no unit was there; %s buffers free\n",
+	       stat_text(l, "busy"), stat_text(l, "foreign"), stat_text(l, "absent"),
+	       stat_text(l, "buffers_free"));
 	printf("  refused       %s connections, %s requests; %s lines were too many to be told\n",
 	       stat_text(l, "refused"), stat_text(l, "refused_requests"), stat_text(l, "untold"));
 }
@@ -41,10 +42,10 @@ static void print_link(const struct stat_line *l)
 	       stat_number(l, "lan_up") ? "up" : "down", (double)stat_number(l, "age_ms") / 1000);
 	printf("    in          %s packets, %s bytes; %s wait for the port\n",
 	       stat_text(l, "packets_in"), stat_text(l, "bytes_in"), stat_text(l, "for_port"));
-	printf("    out         %s packets, %s bytes; %s found no room, %s had to wait for an "
-	       "element, %s wait now",
+	printf("    out         %s packets, %s bytes; %s found no room, %s were too long, %s had to "
+	       "wait for an element, %s wait now",
 	       stat_text(l, "packets_out"), stat_text(l, "bytes_out"), stat_text(l, "dropped"),
-	       stat_text(l, "waits"), stat_text(l, "waiting"));
+	       stat_text(l, "too_long"), stat_text(l, "waits"), stat_text(l, "waiting"));
 	if (stat_number(l, "waits_ms") > 0)
 		printf(": no element came back for %.1f s",
 		       (double)stat_number(l, "waits_ms") / 1000);

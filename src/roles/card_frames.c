@@ -121,6 +121,7 @@ static void push_as_is(struct card_end *e, uint32_t n)
 	struct card *c = e->card;
 	struct card_frame *f = &c->frames[n];
 	struct push_packet p = { f->bytes, f->length, n };
+	enum weft_reason r;
 
 	if (!has_header(e)) {
 		p.bytes += NET;
@@ -128,7 +129,11 @@ static void push_as_is(struct card_end *e, uint32_t n)
 	}
 	if (!may_hold_more(e)) {
 		e->dropped_greedy++;
-	} else if (push_packet(e->link, &p, c->now_ns) == WEFT_OK) {
+		return;
+	}
+	r = push_packet(e->link, &p, c->now_ns);
+	e->dropped_long += r == WEFT_R_PUSH_FRAME;
+	if (r == WEFT_OK) {
 		e->frames_held++;
 		frame_use(c, n);
 	}
@@ -228,15 +233,20 @@ static bool spread(struct card *c, uint32_t n, uint32_t from)
 static void take(struct card *c, uint32_t n)
 {
 	struct card_end *e = NULL;
+	bool has_unit = false;
 
 	if (c->is_unit) {
 		(void)spread(c, n, PUSH_LAN_WIRE);
-	} else {
-		while ((e = card_end_next(c, e)) != NULL) {
-			if (is_open(e))
-				push(e, n);
-		}
+		frame_done(c, n);
+		return;
 	}
+	while ((e = card_end_next(c, e)) != NULL) {
+		if (!is_open(e))
+			continue;
+		has_unit = true;
+		push(e, n);
+	}
+	c->counts.dropped_absent += !has_unit;
 	frame_done(c, n);
 }
 

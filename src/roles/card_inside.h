@@ -122,6 +122,7 @@ struct card_end {
 	uint32_t waiting_first, waiting_count, element_count;
 	uint32_t frames_held;	 /* buffers that its frames are in */
 	uint64_t dropped_greedy; /* frames for it, as it held too many */
+	uint64_t dropped_long;	 /* frames for it, beyond what both ends agreed on */
 	uint32_t to_say;	 /* enum card_word */
 	bool is_told;		 /* that it is open */
 	bool is_starving;	 /* told: its peer has returned no element for long */
@@ -165,6 +166,7 @@ struct card {
 	struct {
 		uint64_t dropped_busy;	  /* frames of the port that found no buffer */
 		uint64_t dropped_foreign; /* of a host, that were not its own */
+		uint64_t dropped_absent;  /* host: as no unit was connected */
 		uint64_t refused;	  /* connections */
 		uint64_t refused_requests;
 		uint64_t untold; /* lines for people, that were too many */

@@ -46,6 +46,7 @@ static void put_end(FILE *to, const struct card *c)
 	put(to, "untold", c->counts.untold);
 	put(to, "busy", c->counts.dropped_busy);
 	put(to, "foreign", c->counts.dropped_foreign);
+	put(to, "absent", c->counts.dropped_absent);
 	put(to, "buffers_free", c->free_frame_count);
 	fprintf(to, " role=%s address=%s program=weft\n", rio_role_name(c->file->config->role),
 		text);
@@ -99,6 +100,7 @@ static void put_counts(FILE *to, const struct card_end *e)
 	put(to, "writes", s.writes);
 	put(to, "refused", s.refused);
 	put(to, "dropped", s.dropped + e->dropped_greedy);
+	put(to, "too_long", e->dropped_long);
 	put(to, "lost", s.lost);
 	put(to, "waits", s.waits);
 	put(to, "own_pools", v.own_pools);

@@ -154,6 +154,15 @@ def test_push_14_a_frame_too_long_takes_no_other_with_it(folder):
         expect_equal("dropped", drops(card.unit).get("lan_long"), 1)
 
 
+def test_push_24_frames_of_a_host_without_a_unit_are_counted(folder):
+    with SocketCard(folder) as card:
+        card.unit.kill()
+        card.hosts[0].await_line("no longer connected")
+        for n in range(10):
+            card.guest.send(frame(OTHER_MAC, b"%d" % n))
+        wait_until("all of them are", lambda: card.hosts[0].status()["absent"] == 10)
+
+
 def test_push_09_a_guest_gets_what_is_for_groups(folder):
     """It has no word for those that it wants: without them it would find no neighbour by IPv6."""
     with SocketCard(folder) as card:

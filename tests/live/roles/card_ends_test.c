@@ -9,7 +9,16 @@
 
 #include "roles/card_inside.h"
 
-enum { A, B, A_AGAIN, ENDS, MESSAGES = 4, FRAME = 60, NET = PUSH_NET_HEADER_BYTES };
+enum {
+	A,
+	B,
+	A_AGAIN,
+	ENDS,
+	MESSAGES = 4,
+	FRAME = 60,
+	FRAME_MAX = 4000,
+	NET = PUSH_NET_HEADER_BYTES
+};
 
 static const uint8_t mac_a[] = { 2, 0, 0, 0, 0, 0xa }, mac_b[] = { 2, 0, 0, 0, 0, 0xb };
 
@@ -112,18 +121,23 @@ static void host_up(struct unit *u, int nth, const uint8_t *mac, uint64_t featur
 }
 
 /* A packet of host a for host b, with this header. */
-static void packet(struct unit *u, const struct virtio_net *net)
+static void packet_of(struct unit *u, const struct virtio_net *net, uint32_t frame_bytes)
 {
-	uint8_t bytes[NET + FRAME] = { 0 };
+	uint8_t bytes[NET + FRAME_MAX] = { 0 };
 	const struct push_event event = { .kind = PUSH_EVENT_PACKET,
 					  .bytes = bytes,
-					  .length = sizeof(bytes) };
+					  .length = NET + frame_bytes };
 
 	virtio_net_encode(net, bytes);
 	memcpy(bytes + NET, mac_b, sizeof(mac_b));
 	memcpy(bytes + NET + sizeof(mac_b), mac_a, sizeof(mac_a));
 	bytes[NET + 12] = 8; /* IPv4 */
 	card_packet_came(&u->ends[A], &event);
+}
+
+static void packet(struct unit *u, const struct virtio_net *net)
+{
+	packet_of(u, net, FRAME);
 }
 
 static uint32_t waits_for_b(const struct unit *u)
@@ -180,6 +194,28 @@ TEST(test_push_05_push_24_no_host_has_all_buffers_of_the_unit)
 	EXPECT_EQ(u->card.free_frame_count, CARD_FRAMES / 2);
 	EXPECT_EQ(u->ends[B].dropped_greedy, 2 * CARD_FRAMES - CARD_FRAMES / 2);
 	EXPECT_EQ(u->card.counts.dropped_busy, 0);
+	unit_end(u);
+}
+
+/* Of 1500 bytes and two headers is the longest, where segments are not left to the host. */
+TEST(test_push_24_frames_that_are_too_long_for_a_host_are_counted)
+{
+	static const struct virtio_net complete;
+	struct unit *u = unit_make();
+	size_t length;
+	char *shown;
+
+	host_up(u, A, mac_a, PUSH_FEATURES);
+	host_up(u, B, mac_b, 0);
+	packet_of(u, &complete, 1518);
+	EXPECT_EQ(waits_for_b(u), 1);
+	packet_of(u, &complete, 1519);
+	packet_of(u, &complete, FRAME_MAX);
+	EXPECT_EQ(waits_for_b(u), 1);
+	shown = card_report(&u->card, &length);
+	REQUIRE(shown != NULL);
+	EXPECT(strstr(shown, " too_long=2 ") != NULL);
+	free(shown);
 	unit_end(u);
 }
 
