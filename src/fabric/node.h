@@ -231,6 +231,9 @@ void fabric_node_set_sm(struct fabric_node *n, uint32_t port, bool is_sm, uint64
 enum fabric_error { FABRIC_ERROR_INTEGRITY, FABRIC_ERROR_OVERRUN, FABRIC_ERROR_WATCHDOG };
 void fabric_node_error(struct fabric_node *n, uint32_t port, enum fabric_error what);
 
+/* NodeInfo (IBA 14.2.5.3), as it is told by a port. */
+struct sm_node_info fabric_node_info(const struct fabric_node *n, uint32_t port);
+
 /* Whether a transport at the port may take a packet with this P_Key (IBA 10.9.3). */
 bool fabric_node_has_pkey(const struct fabric_node *n, uint32_t port, uint16_t p_key);
 

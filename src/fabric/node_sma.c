@@ -6,6 +6,7 @@
 
 enum {
 	REVISION = 0xa1,
+	VENDOR = 0x626d74, /* as other software adapters have it: no hardware vendor */
 	CLASS_VERSION = 1,
 	TABLE_PORT_SHIFT = 16,
 	GROUP_BLOCK_MASK = 0x1ff,
@@ -54,25 +55,28 @@ bool node_m_key_is_good(struct node_visit *v, const struct smp *s)
 
 /* ---- The node ------------------------------------------------------------------------------- */
 
-static uint16_t node_info(struct ask *a)
+struct sm_node_info fabric_node_info(const struct fabric_node *n, uint32_t port)
 {
-	const struct fabric_node *n = a->v->n;
-	uint32_t port = node_endport(n, a->v->port);
-
-	if (a->is_set)
-		return SMP_STATUS_UNSUPPORTED_ATTRIBUTE;
-	a->value->node_info = (struct sm_node_info){
+	return (struct sm_node_info){
 		.base_version = MAD_BASE_VERSION,
 		.class_version = CLASS_VERSION,
 		.node_type = (uint8_t)n->cfg.type,
 		.ports = (uint8_t)n->cfg.ports,
 		.system_guid = n->cfg.guid,
 		.node_guid = n->cfg.guid,
-		.port_guid = n->ports[port].guids[0],
+		.port_guid = n->ports[node_endport(n, port)].guids[0],
 		.pkeys = FABRIC_PKEYS,
 		.revision = REVISION,
-		.local_port = (uint8_t)a->v->port,
+		.vendor = VENDOR,
+		.local_port = (uint8_t)port,
 	};
+}
+
+static uint16_t node_info(struct ask *a)
+{
+	if (a->is_set)
+		return SMP_STATUS_UNSUPPORTED_ATTRIBUTE;
+	a->value->node_info = fabric_node_info(a->v->n, a->v->port);
 	return 0;
 }
 

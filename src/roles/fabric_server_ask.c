@@ -137,17 +137,7 @@ static void port_tell(struct fabric_server *s, uint32_t node, uint32_t port,
 	*to = (struct fabric_msg_port){
 		.node = node,
 		.port = port,
-		.node_info = {
-			.base_version = 1,
-			.class_version = 1,
-			.node_type = (uint8_t)n->cfg.type,
-			.ports = (uint8_t)n->cfg.ports,
-			.system_guid = n->cfg.guid,
-			.node_guid = n->cfg.guid,
-			.port_guid = end->guids[0],
-			.pkeys = FABRIC_PKEYS,
-			.local_port = (uint8_t)port,
-		},
+		.node_info = fabric_node_info(n, port),
 		.port_info = p->info,
 		.is_manager = p->is_sm,
 	};

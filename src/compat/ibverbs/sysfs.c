@@ -334,6 +334,8 @@ static int put_net(const struct file *f)
 	static const char where[] = "device/net";
 	const char *name = below(f->name, where, sizeof(where) - 1);
 
+	if (f->device->kind == DEVICE_FABRIC) /* no interface stands for it */
+		return -ENOENT;
 	if (!name)
 		return strcmp(f->name, where) == 0 ? put(f, "%s\n", f->device->interface) : -ENOENT;
 	name += strspn(name, "/");
