@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.realpath(__file__)), "../fabric")]
+import migrating  # noqa: E402
 from script import PATIENCE_S, environment, expect, expect_equal, go_to_own_network, main, need, run
 
 BUILD = os.path.realpath(sys.argv[1])
@@ -219,51 +221,12 @@ def test_fab_22c_asyncwatch_tells_what_happens_to_the_port(_folder):
             watch.wait(PATIENCE_S)
 
 
-class Sample:
-    """tests/fabric/migrate_sample.c on a node: a queue pair of libibverbs that obeys."""
-
-    def __init__(self, bed, node, **wishes):
-        self.process = subprocess.Popen([WEFT, "run", "--node", node, "--", os.path.join(BUILD, "tests", "migrate_sample")],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                        env=environment(WEFT_FABRIC=bed.name, **wishes))
-
-    def ask(self, *words):
-        self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
-        self.process.stdin.flush()
-
-    def heard(self):
-        return self.process.stdout.readline().strip()
-
-    def tell(self, *words):
-        self.ask(*words)
-        return self.heard()
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait(PATIENCE_S)
-
-
 # The LIDs of the bed's nodes: two each (LMC 1). By the first goes one path, by the second the other.
 LIDS = {"left": 16, "right": 32}
 
 
 def migrating_pair(bed, **wishes):
-    """Two queue pairs, connected by the second LIDs, with the first ones as alternate path."""
-    samples = [Sample(bed, node, **wishes) for node in LIDS]
-    words = [sample.tell("qp").split() for sample in samples]
-    for sample, other, lid in zip(samples, reversed(words), reversed(LIDS.values())):
-        expect_equal("connect", sample.tell("connect", other[0], lid + 1, 1), "Success")
-        expect_equal("alternate", sample.tell("alternate", lid, 0), "Success")
-    return samples, words
-
-
-def arm(samples, words):
-    for sample in samples:
-        expect_equal("REARM", sample.tell("state REARM"), "Success")
-    # What each sends tells the other.
-    for sample, other in zip(samples, reversed(words)):
-        expect_equal("write", sample.tell("write", other[1], other[2], 1), "success")
-    expect("armed", all(sample.tell("path").startswith("ARMED ") for sample in samples))
+    return migrating.pair(WEFT, environment(WEFT_FABRIC=bed.name, **wishes), LIDS)
 
 
 def test_fab_20_trn_s2_program_goes_on_by_its_alternate_path(_folder):
@@ -274,7 +237,7 @@ def test_fab_20_trn_s2_program_goes_on_by_its_alternate_path(_folder):
         try:
             expect_equal("device", left.tell("device"), "migrates")
             expect_equal("path", left.tell("path"), "MIGRATED 33 1 32 0")
-            arm(samples, words)
+            migrating.arm(samples, words)
             expect_equal("path 0 is not used", bed.tell("by 0 right"), "0")
             expect_equal("cut", bed.tell("cut 1"), "ok")
             expect_equal("writes", left.tell("write", words[1][1], words[1][2], 20), "success")
@@ -284,7 +247,7 @@ def test_fab_20_trn_s2_program_goes_on_by_its_alternate_path(_folder):
             expect_equal("path", right.tell("path"), "MIGRATED 16 0 17 1")
             expect("all by path 0", int(bed.tell("by 0 right")) >= 20 * 64)
             expect_equal("mend", bed.tell("mend 1"), "ok")
-            arm(samples, words)
+            migrating.arm(samples, words)
             before = int(bed.tell("by 1 right"))
             expect_equal("software migrates", left.tell("state MIGRATED"), "Success")
             expect_equal("event", left.tell("event"), "path migrated")

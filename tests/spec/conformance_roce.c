@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The conformance suite over RoCE on real sockets of the loopback interface: RC, UC and RD.
- * WEFT_ROUTE=lid: between two nodes of a fabric.
+ * WEFT_ROUTE=lid: between two nodes of a fabric, back to back; WEFT_ENDS="H2 5 0x2 H3 7 0x3": between
+ * these of the fabric that WEFT_FABRIC names, with their LIDs and GUIDs.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -23,8 +26,46 @@ static bool is_in_fabric(void)
 	return getenv("WEFT_ROUTE") != NULL;
 }
 
+/* Nodes of a fabric that runs. */
+struct live_end {
+	char node[32];
+	uint32_t lid;
+	uint64_t guid;
+};
+
+/* False: there is none. */
+static bool ends_read(struct live_end e[2])
+{
+	const char *ends = getenv("WEFT_ENDS");
+
+	if (!ends)
+		return false;
+	REQUIRE(sscanf(ends, "%31s %" SCNu32 " %" SCNx64 " %31s %" SCNu32 " %" SCNx64, e[0].node,
+		       &e[0].lid, &e[0].guid, e[1].node, &e[1].lid, &e[1].guid) == 6);
+	return true;
+}
+
+static struct weft_address gid_of(const struct live_end *e)
+{
+	struct weft_address gid = { .family = 6, .ip = { 0xfe, 0x80 } };
+
+	for (int i = 0; i < 8; i++)
+		gid.ip[8 + i] = (uint8_t)(e->guid >> (56 - 8 * i));
+	return gid;
+}
+
 static struct weft_path path_of(int from, int to)
 {
+	struct live_end e[2];
+
+	if (ends_read(e))
+		return (struct weft_path){
+			.from = gid_of(&e[from]),
+			.to = gid_of(&e[to]),
+			.from_lid = e[from].lid,
+			.to_lid = e[to].lid,
+			.mtu_bytes = 1024,
+		};
 	if (is_in_fabric())
 		return fabric_bed_path(from, to, true);
 	return (struct weft_path){ .from = loopback, .to = loopback, .mtu_bytes = 1024 };
@@ -128,13 +169,18 @@ static void sockets_open(struct pair *p)
 								: PAIR_TRANSLATIONS_MAX,
 		.policy = p->options.policy,
 	};
+	struct live_end ends[2];
+	bool is_live = ends_read(ends);
 
 	/* If it can be had: else others of the host have packets of ours to hand on. */
-	(void)own_network_enter();
+	if (!is_live)
+		(void)own_network_enter();
 	if (is_in_fabric())
 		fabric_bed_open();
 	for (int i = 0; i < 2; i++) {
-		if (is_in_fabric())
+		if (is_live)
+			REQUIRE(setenv("WEFT_NODE", ends[i].node, 1) == 0);
+		else if (is_in_fabric())
 			fabric_bed_enter(i);
 		MUST(weft_adapter_open(&options, &p->ends[i].adapter));
 		MUST(weft_roce_open(p->ends[i].adapter));

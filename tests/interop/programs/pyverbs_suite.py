@@ -26,6 +26,7 @@ import sanitizers
 SUITE = "/usr/share/doc/rdma-core/tests"
 PYTHON = "/usr/bin/python3"  # the packages are for Debian's
 DEVICES = ("roce_lo", "iw_lo")
+FABRIC = "fab0"  # tests/fabric/programs_test.py runs it there
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../docs/conformance.md")
 SECONDS = 120
 SKIP = 77
@@ -129,6 +130,22 @@ def read_page():
     return passed
 
 
+def kept_section(device):
+    """The page's section of a device, as it is; empty if there is none."""
+    with open(PAGE, encoding="utf-8") as page:
+        found = re.search(r"\n## `%s`\n.*?(?=\n## |\Z)" % device, page.read(), re.S)
+    return found[0] if found else ""
+
+
+def write_section(device, found):
+    """In place of the one that there is, or at the end."""
+    kept = kept_section(device)
+    with open(PAGE, encoding="utf-8") as page:
+        text = page.read()
+    with open(PAGE, "w", encoding="utf-8") as page:
+        page.write((text.replace(kept, "") if kept else text) + section(device, found))
+
+
 def section(device, found):
     count = collections.Counter(result for _, _, result, _ in found)
     reasons = collections.Counter(reason for _, _, result, reason in found if result == "skipped")
@@ -204,8 +221,9 @@ def look_at(o, folder, net):
             print("not ok pyverbs_suite: %s: %s" % (device, why))
             is_good = False
     if o.write and is_good:
+        fabric = kept_section(FABRIC)
         with open(PAGE, "w", encoding="utf-8") as f:
-            f.write(TEXT + "".join(sections))
+            f.write(TEXT + "".join(sections) + fabric)
     return is_good
 
 
