@@ -31,7 +31,7 @@ static uint16_t limit_of(const struct fabric_link *l, uint32_t lane)
 	return (uint16_t)(l->taken[lane] + fabric_lane_room(&l->in[lane]));
 }
 
-/* Whether the other end could have used up half of the room that it knows of, or a whole frame's. */
+/* Whether the other end may have used up half of the room that it knows of, or a frame's. */
 static void hunger_look(struct fabric_link *l, uint32_t lane)
 {
 	uint32_t half = l->in[lane].blocks_max / 2;

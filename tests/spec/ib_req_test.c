@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "ib_bed.h"
+#include "wire/flit.h"
+#include "wire/iba_frame.h"
 
 enum { S0 = PSN_OURS, MTU = 256, CREDITS_OFF = IBA_CREDITS_UNUSED };
 
@@ -23,6 +25,41 @@ static struct weft_send_wr request(enum weft_opcode opcode, uint64_t id)
 	return (struct weft_send_wr){
 		.id = id, .opcode = opcode, .remote_addr = 0x1000, .remote_tag = 0x77, .imm = 0xabcd
 	};
+}
+
+/* D3 figure 9: of four buffers the first and some of the second are the first frame's. */
+TEST(test_fab_03_rc_02_two_frames_of_four_flits_span_four_buffers)
+{
+	static const uint32_t lengths[] = { 100, 200, 150, 62 };
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
+	struct weft_sge s[4];
+	struct weft_send_wr wr = request(WEFT_OP_SEND, 1);
+	uint8_t message[2 * MTU];
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < 4; i++) { /* in memory they lie apart */
+		s[i] = (struct weft_sge){ (uintptr_t)b->memory + 1000 * (4 - i), lengths[i],
+					  b->tag };
+		memcpy(message + at, b->memory + (size_t)1000 * (4 - i), lengths[i]);
+		at += lengths[i];
+	}
+	REQUIRE(at == 2 * MTU);
+	wr.sges = s;
+	wr.sge_count = 4;
+	bed_post(b, wr, 0, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct bed_packet *p = bed_expect(b, i ? IBA_SEND_LAST : IBA_SEND_FIRST, psn(i));
+		struct iba_frame f = { .packet = p->p };
+		uint8_t bytes[IBA_FRAME_MAX];
+
+		EXPECT_EQ(p->p.payload_bytes, MTU);
+		EXPECT_MEM(p->payload, message + (size_t)i * MTU, MTU);
+		f.packet.payload = p->payload;
+		EXPECT_EQ(flits_of(iba_frame_encode(&f, bytes)), 4);
+	}
+	EXPECT_EQ(ack(b, 1), WEFT_OK);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_close(b);
 }
 
 /* Every MTU, lengths around it, and numbers that wrap. */
