@@ -34,6 +34,9 @@ enum {
 	BIT_PROTOCOL_MTU = 4,
 };
 
+/* Each reads a piece of a message, or takes one. */
+enum { ROUNDS = 64 };
+
 #define BIT(number) (UINT64_C(1) << (number))
 
 static const uint64_t offered = BIT(BIT_CSUM) | BIT(BIT_GUEST_CSUM) | BIT(BIT_MTU) |
@@ -272,6 +275,14 @@ static enum weft_reason get_base(struct lan_vhost *v, const struct message *m)
 									    : WEFT_R_LAN_ENDED;
 }
 
+/* The peer's own end of its connection would hold that open when the peer has gone. */
+static bool is_socket(int fd)
+{
+	struct stat is;
+
+	return fstat(fd, &is) < 0 || S_ISSOCK(is.st_mode);
+}
+
 /* A ring has a descriptor for its kicks: to poll the guest would keep a processor busy. */
 static enum weft_reason set_descriptor(struct lan_vhost *v, const struct message *m)
 {
@@ -283,6 +294,8 @@ static enum weft_reason set_descriptor(struct lan_vhost *v, const struct message
 		return WEFT_R_VHOST_MESSAGE;
 	has_one = !(value & VHOST_NO_DESCRIPTOR);
 	if (v->fd_count != has_one || (!has_one && m->h.request == VHOST_SET_VRING_KICK))
+		return WEFT_R_VHOST_MESSAGE;
+	if (has_one && is_socket(v->fds[0]))
 		return WEFT_R_VHOST_MESSAGE;
 	if ((value & VHOST_INDEX_MASK) >= VHOST_RINGS)
 		return WEFT_R_VHOST_RING;
@@ -405,8 +418,8 @@ static enum weft_reason take_message(struct lan_vhost *v, const struct vhost_hea
 
 enum weft_reason vhost_messages(struct lan_vhost *v)
 {
-	/* Bound: each round takes bytes that the peer has sent; a peer sends few. */
-	for (;;) {
+	/* The next turn takes what is left: a peer that does not stop talking is not alone here. */
+	for (uint32_t rounds = 0; rounds < ROUNDS; rounds++) {
 		struct vhost_header h = { 0 };
 		uint32_t want = VHOST_HEADER_BYTES;
 		ssize_t n;
@@ -432,4 +445,5 @@ enum weft_reason vhost_messages(struct lan_vhost *v)
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR ? WEFT_OK : WEFT_R_LAN_ENDED;
 	}
+	return WEFT_OK;
 }

@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/* After <sys/socket.h>. */
+#include <linux/sockios.h>
 
 #include "descriptors.h"
 #include "live/lan/lan_bed.h"
@@ -80,7 +84,8 @@ static void say(struct machine *m, uint32_t request, const void *body, uint32_t 
 	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
 
 	memcpy(bytes, head, sizeof(head));
-	memcpy(bytes + VHOST_HEADER_BYTES, body, size);
+	if (size > 0)
+		memcpy(bytes + VHOST_HEADER_BYTES, body, size);
 	if (fd >= 0) {
 		msg.msg_control = &control;
 		msg.msg_controllen = CMSG_SPACE(sizeof(int));
@@ -543,6 +548,40 @@ TEST(test_lan_vhost_refuses_messages_that_it_has_not_offered)
 	m = machine_make(MFD_ALLOW_SEALING);
 	say_u64(m, VHOST_SET_VRING_KICK, 0, m->memory); /* no eventfd */
 	until_lost(m, WEFT_R_VHOST_MESSAGE);
+	machine_end(m);
+}
+
+/* With its own end in our hands the connection would not end with the machine. */
+TEST(test_lan_vhost_takes_no_socket_for_kicks_and_calls)
+{
+	static const uint32_t requests[] = { VHOST_SET_VRING_KICK, VHOST_SET_VRING_CALL };
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		struct machine *m = machine_make(MFD_ALLOW_SEALING);
+
+		say_u64(m, requests[i], 0, m->peer);
+		until_lost(m, WEFT_R_VHOST_MESSAGE);
+		machine_end(m);
+	}
+}
+
+/* Its process has other things to do, too. */
+TEST(test_lan_vhost_takes_turns_with_a_machine_that_does_not_stop_talking)
+{
+	enum { MESSAGES = 200 };
+	struct machine *m = machine_make(MFD_ALLOW_SEALING);
+	uint32_t turns = 0;
+	int left = 1;
+
+	for (int i = 0; i < MESSAGES; i++)
+		say(m, VHOST_SET_OWNER, NULL, 0, -1);
+	for (; left > 0 && turns < MESSAGES; turns++) {
+		(void)lan_receive(m->port, NULL, 0);
+		MUST_EQ(ioctl(m->peer, SIOCOUTQ, &left), 0);
+	}
+	EXPECT_EQ(left, 0);
+	EXPECT(turns > 3);
+	EXPECT_EQ(lan_properties(m->port)->why, WEFT_R_LAN_DOWN);
 	machine_end(m);
 }
 
