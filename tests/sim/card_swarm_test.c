@@ -16,6 +16,7 @@ static const uint64_t failed_once[] = {
 	977, /* a message of iWARP that counted as sent was lost with the link: the judge's fault */
 	2782, /* a reply that waited for an indication was overtaken by the packets it allows */
 	8138, /* a packet of a former life came to a queue pair of its number: the world's fault */
+	1146, /* a process was not back when the world ended: the world's fault */
 	1098, /* a unit died before it replied to a flush: the host waited for ever */
 };
 

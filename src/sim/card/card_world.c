@@ -343,10 +343,15 @@ static bool is_at_rest(struct card_world *w)
 	return true;
 }
 
-static bool is_all_free(const struct card_world *w)
+/* What stopped at one of its last acts comes back: what is in its adapter then is looked at. */
+static bool is_all_closed(const struct card_world *w)
 {
 	for (uint32_t i = 0; i < CDW_ENDS; i++) {
 		if (w->ends[i].state != CDW_FREE)
+			return false;
+	}
+	for (uint32_t i = 0; i < CDW_NODES; i++) {
+		if (!w->nodes[i].is_up)
 			return false;
 	}
 	return true;
@@ -411,7 +416,7 @@ static uint64_t phase_look(struct card_world *w)
 			end_in_order(&w->ends[2 * i + cdw_draw(w, 2)]);
 		break;
 	case CDW_CLOSE:
-		if (is_all_free(w))
+		if (is_all_closed(w))
 			phase_begin(w, CDW_OVER);
 		break;
 	case CDW_OVER:

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "roles/card_inside.h"
@@ -111,6 +113,7 @@ static void host_up(struct unit *u, int nth, const uint8_t *mac, uint64_t featur
 	config.packets_max = CARD_FRAMES;
 	config.sends_max = MESSAGES;
 	config.messages = u->messages[nth];
+	config.ping_after_ns = UINT64_MAX;
 	MUST(push_link_create(&config, &e->link));
 	push_up(e->link, 1);
 	push_config_init(&config, PUSH_HOST, PUSH_MODE_RDMA);
@@ -120,8 +123,9 @@ static void host_up(struct unit *u, int nth, const uint8_t *mac, uint64_t featur
 	ask(u, nth, &hello);
 }
 
-/* A packet of host a for host b, with this header. */
-static void packet_of(struct unit *u, const struct virtio_net *net, uint32_t frame_bytes)
+/* A packet of host a for this address, with this header. */
+static void packet_to(struct unit *u, const uint8_t *to, const struct virtio_net *net,
+		      uint32_t frame_bytes)
 {
 	uint8_t bytes[NET + FRAME_MAX] = { 0 };
 	const struct push_event event = { .kind = PUSH_EVENT_PACKET,
@@ -129,7 +133,7 @@ static void packet_of(struct unit *u, const struct virtio_net *net, uint32_t fra
 					  .length = NET + frame_bytes };
 
 	virtio_net_encode(net, bytes);
-	memcpy(bytes + NET, mac_b, sizeof(mac_b));
+	memcpy(bytes + NET, to, sizeof(mac_b));
 	memcpy(bytes + NET + sizeof(mac_b), mac_a, sizeof(mac_a));
 	bytes[NET + 12] = 8; /* IPv4 */
 	card_packet_came(&u->ends[A], &event);
@@ -137,7 +141,7 @@ static void packet_of(struct unit *u, const struct virtio_net *net, uint32_t fra
 
 static void packet(struct unit *u, const struct virtio_net *net)
 {
-	packet_of(u, net, FRAME);
+	packet_to(u, mac_b, net, FRAME);
 }
 
 static uint32_t waits_for_b(const struct unit *u)
@@ -207,10 +211,10 @@ TEST(test_push_24_frames_that_are_too_long_for_a_host_are_counted)
 
 	host_up(u, A, mac_a, PUSH_FEATURES);
 	host_up(u, B, mac_b, 0);
-	packet_of(u, &complete, 1518);
+	packet_to(u, mac_b, &complete, 1518);
 	EXPECT_EQ(waits_for_b(u), 1);
-	packet_of(u, &complete, 1519);
-	packet_of(u, &complete, FRAME_MAX);
+	packet_to(u, mac_b, &complete, 1519);
+	packet_to(u, mac_b, &complete, FRAME_MAX);
 	EXPECT_EQ(waits_for_b(u), 1);
 	shown = card_report(&u->card, &length);
 	REQUIRE(shown != NULL);
@@ -305,6 +309,95 @@ TEST(test_push_09_refused_addresses_do_not_flood_the_log)
 	REQUIRE(shown != NULL);
 	EXPECT(strstr(shown, " refused_requests=100 untold=80 ") != NULL);
 	free(shown);
+	unit_end(u);
+}
+
+/* The port says so where frames of the LAN are looked for; nothing else may happen then. */
+TEST(test_push_24_what_is_held_goes_when_the_port_has_room)
+{
+	static const uint8_t mac_lan[] = { 2, 0, 0, 0, 0, 0xc };
+	static const struct virtio_net good;
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct unit *u = unit_make();
+	uint8_t bytes[4096];
+	int peer = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	host_up(u, A, mac_a, PUSH_FEATURES);
+	snprintf(at.sun_path, sizeof(at.sun_path), "%.100s", u->socket);
+	REQUIRE(connect(peer, (const void *)&at, sizeof(at)) == 0);
+	(void)card_port_take(&u->card);
+	REQUIRE(lan_properties(u->card.port)->is_up);
+	for (int i = 0; i < 1 << 16 && u->card.held_count == 0; i++)
+		packet_to(u, mac_lan, &good, FRAME);
+	EXPECT_EQ(u->card.held_count, 1);
+	(void)card_port_take(&u->card);
+	EXPECT(u->card.is_port_full);
+	while (read(peer, bytes, sizeof(bytes)) > 0)
+		continue;
+	(void)card_port_take(&u->card);
+	EXPECT(!u->card.is_port_full);
+	EXPECT_EQ(u->card.held_count, 0);
+	EXPECT_EQ(u->card.free_frame_count, CARD_FRAMES);
+	close(peer);
+	unit_end(u);
+}
+
+/* A host that has advertised one element of 256 bytes. */
+static void advertise(struct card_end *e)
+{
+	const struct push_pool pool = { .handle = 1, .elements = 1, .element_bytes = 256 };
+	struct push_msg m = { .function = PUSH_RECV_POOL, .context = 1 };
+	uint8_t entry[PUSH_POOL_BYTES], bytes[PUSH_MSG_BYTES_MAX];
+	struct wr into = wr_of(entry, sizeof(entry)), w = wr_of(bytes, sizeof(bytes));
+
+	push_pool_put(&pool, &into);
+	m.pools.count = 1;
+	m.pools.bytes = entry;
+	push_msg_encode(&m, &w);
+	MUST(push_take(e->link, bytes, (size_t)(w.at - bytes), 1));
+}
+
+/* Once, after two seconds; and that it goes on. */
+TEST(test_push_24_a_host_that_returns_no_element_is_named)
+{
+	static const struct virtio_net good;
+	const uint64_t since_ns = 1, long_ns = UINT64_C(2000000000);
+	struct unit *u = unit_make();
+	struct card_end *e = &u->ends[B];
+	struct lines lines = { 0 };
+	uint64_t at_ns = since_ns;
+	struct push_act act;
+	size_t length;
+	char *shown;
+
+	host_up(u, A, mac_a, PUSH_FEATURES);
+	host_up(u, B, mac_b, PUSH_FEATURES);
+	e->deadline_ns = UINT64_MAX;
+	u->card.options = (struct card_options){ line_take, &lines };
+	packet(u, &good);
+	/* Until none of its messages is free, the link asks for elements. */
+	do {
+		EXPECT(push_act(e->link, at_ns, &act));
+		at_ns = push_due(e->link);
+	} while (at_ns != UINT64_MAX);
+	u->card.now_ns = since_ns + long_ns - 1;
+	EXPECT_EQ(card_end_expire(e), since_ns + long_ns);
+	EXPECT_EQ(lines.count, 0);
+	u->card.now_ns++;
+	EXPECT_EQ(card_end_expire(e), UINT64_MAX);
+	EXPECT_STR(lines.last, "b takes no packets: 1 wait for an element");
+	u->card.now_ns += long_ns;
+	(void)card_end_expire(e);
+	EXPECT_EQ(lines.count, 1);
+	shown = card_report(&u->card, &length);
+	REQUIRE(shown != NULL);
+	EXPECT(strstr(shown, " waiting=1 waits_ms=4000 ") != NULL);
+	free(shown);
+	advertise(e);
+	EXPECT(push_act(e->link, u->card.now_ns, &act) && act.kind == PUSH_ACT_WRITE);
+	(void)card_end_expire(e);
+	EXPECT_EQ(lines.count, 2);
+	EXPECT_STR(lines.last, "b takes packets again");
 	unit_end(u);
 }
 
