@@ -613,6 +613,8 @@ static uint64_t starving_expire(struct card_end *e)
 	char text[WEFT_ADDRESS_TEXT];
 	struct push_view v;
 
+	if (push_link_state(e->link) != PUSH_OPEN)
+		return UINT64_MAX; /* what waited is not sent any more */
 	if (since_ns == UINT64_MAX && e->is_starving) {
 		card_tell(e->card, CARD_LINE_LINK, "%s takes packets again",
 			  card_end_name(e, text));

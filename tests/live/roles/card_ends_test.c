@@ -313,7 +313,7 @@ TEST(test_push_09_refused_addresses_do_not_flood_the_log)
 }
 
 /* The port says so where frames of the LAN are looked for; nothing else may happen then. */
-TEST(test_push_24_what_is_held_goes_when_the_port_has_room)
+TEST(test_push_02_push_24_what_is_held_goes_when_the_port_has_room)
 {
 	static const uint8_t mac_lan[] = { 2, 0, 0, 0, 0, 0xc };
 	static const struct virtio_net good;
@@ -398,6 +398,15 @@ TEST(test_push_24_a_host_that_returns_no_element_is_named)
 	(void)card_end_expire(e);
 	EXPECT_EQ(lines.count, 2);
 	EXPECT_STR(lines.last, "b takes packets again");
+	/* What waits at the end is over, and was not taken. */
+	packet(u, &good);
+	EXPECT(!push_act(e->link, u->card.now_ns, &act));
+	u->card.now_ns += long_ns;
+	(void)card_end_expire(e);
+	push_end(e->link, u->card.now_ns);
+	(void)card_end_expire(e);
+	EXPECT_EQ(lines.count, 3);
+	EXPECT_STR(lines.last, "b takes no packets: 1 wait for an element");
 	unit_end(u);
 }
 
