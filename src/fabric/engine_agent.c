@@ -146,14 +146,23 @@ static void agent_send(struct fabric *f, uint32_t node, const struct fabric_way 
 	engine_mark_node(f, node);
 }
 
+/* Subnet management does not: it looks at no counter, and a fabric of many ports has many. */
+static bool needs_counts(const uint8_t *bytes)
+{
+	enum { LANE_SHIFT = 4 };
+
+	return bytes[0] >> LANE_SHIFT != IBA_LANE_MANAGEMENT;
+}
+
 bool engine_agent_recv(struct fabric *f, uint32_t node, uint32_t port,
 		       const struct fabric_frame *frame)
 {
 	bool is_endnode = !engine_is_switch(&f->nodes[node]);
 	struct fabric_way way;
 
-	engine_counts_settle(f, node);
 	memcpy(f->scratch, frame->data->at, frame->bytes);
+	if (needs_counts(f->scratch))
+		engine_counts_settle(f, node);
 	way = fabric_node_recv(&f->nodes[node].agents, f->now_ns, port, f->scratch, frame->bytes);
 	if (is_endnode && way.to == FABRIC_TO_OWNER && way.port == port &&
 	    memcmp(f->scratch, frame->data->at, frame->bytes) == 0)
@@ -260,7 +269,7 @@ bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *
 		lane = &o->posts[0];
 	if (!has_room(f, o, lane, flits_of(length)))
 		return false;
-	if (engine_is_for_agents(bytes, length, &h))
+	if (needs_counts(bytes) && engine_is_for_agents(bytes, length, &h))
 		engine_counts_settle(f, node);
 	memcpy(f->scratch, bytes, length);
 	way = fabric_node_post(&n->agents, f->now_ns, port, f->scratch, length);

@@ -18,10 +18,25 @@ enum {
 
 /* ---- Coming and going ----------------------------------------------------------------------- */
 
+static void manager_end(struct fabric_server *s, struct server_port *p)
+{
+	if (!p || --p->managers > 0)
+		return;
+	fabric_node_set_sm(fabric_node_at(s->fabric, p->node), p->port, false, s->now_ns);
+	fabric_touch(s->fabric, p->node);
+}
+
+/* What it has is free at once; itself it goes at the end of the turn. */
 static void client_end(struct fabric_server *s, struct server_client *c)
 {
-	s->ended_count += !c->is_ended;
+	if (c->is_ended)
+		return;
 	c->is_ended = true;
+	s->ended_count++;
+	server_tap_close(s, c);
+	manager_end(s, c->managed);
+	if (c->port && c->port->mads)
+		mad_owner_remove(c->port->mads, c->number);
 }
 
 static bool client_add(struct fabric_server *s, int fd)
@@ -59,20 +74,10 @@ void server_clients_accept(struct fabric_server *s)
 	}
 }
 
-static void manager_end(struct fabric_server *s, struct server_port *p)
-{
-	if (!p || --p->managers > 0)
-		return;
-	fabric_node_set_sm(fabric_node_at(s->fabric, p->node), p->port, false, s->now_ns);
-	fabric_touch(s->fabric, p->node);
-}
-
 static void client_free(struct fabric_server *s, struct server_client *c)
 {
-	server_tap_close(s, c);
-	manager_end(s, c->managed);
-	if (c->port && c->port->mads)
-		mad_owner_remove(c->port->mads, c->number);
+	client_end(s, c);
+	s->ended_count--;
 	while (!list_is_empty(&c->waiting))
 		mad_message_free(CONTAINER_OF(list_pop(&c->waiting), struct mad_message, link));
 	s->clients[c->number] = NULL;
@@ -86,7 +91,6 @@ void server_clients_reap(struct fabric_server *s)
 	for (uint32_t i = 0; s->ended_count > 0 && i < SERVER_CLIENTS_MAX; i++) {
 		if (!s->clients[i] || !s->clients[i]->is_ended)
 			continue;
-		s->ended_count--;
 		client_free(s, s->clients[i]);
 	}
 }

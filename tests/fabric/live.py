@@ -230,3 +230,22 @@ def up(fabric, node="H1", *words, **wishes):
     manager = fabric.opensm(node, *words, **wishes)
     manager.await_log("SUBNET UP")
     return manager
+
+
+def meet(fabric, to, by, *words, to_host="localhost", port=0, **wishes):
+    """The same program at two nodes, which meet at a port of TCP; what the one that asks printed."""
+    words = [*words, "-p", str(port or 20000 + os.getpid() % 20000)]
+    server = fabric.start(to, *words, **wishes)
+    said = ""
+
+    def is_done():
+        nonlocal said
+        client = subprocess.run([WEFT, "run", "--node", by, *words, to_host], env=fabric.env(**wishes), text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                timeout=PATIENCE_S)
+        said = client.stdout
+        return client.returncode == 0
+
+    wait_until(lambda: said + server.said(), is_done)
+    server.succeeds()
+    return said

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path[:0] = [os.path.dirname(os.path.realpath(__file__))]
-from live import (Fabric, HOSTS, PATIENCE_S, WEFT, environment, expect, expect_equal, need, up, wait_until)  # noqa: E402
+from live import (Fabric, HOSTS, WEFT, environment, expect, expect_equal, meet, need, up)  # noqa: E402
 from script import main  # noqa: E402
 
 
@@ -41,26 +41,6 @@ def test_fab_15_verbs_programs_move_data_through_switches(folder):
         fabric.await_active("H2", "H3")
         said = meet(fabric, "H3", "H2", "ib_write_bw", "-n", "200")
         expect(said, "Link type       : IB" in said)
-
-
-def meet(fabric, to, by, *words, ends=True, status=0):
-    """The same program at two nodes; what the one that asks printed."""
-    words = [*words, "-p", str(20000 + os.getpid() % 20000)]
-    server = fabric.start(to, *words)
-    said = ""
-
-    def is_done():
-        nonlocal said
-        client = subprocess.run([WEFT, "run", "--node", by, *words, "localhost"], env=fabric.env(), text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                timeout=PATIENCE_S)
-        said = client.stdout
-        return client.returncode == status
-
-    wait_until(lambda: said, is_done)
-    if ends:
-        server.succeeds()
-    return said
 
 
 def test_fab_15_a_capture_has_the_frames_of_a_port(folder):
