@@ -10,8 +10,7 @@
  *
  * A frame of a host goes to other hosts by the same rules, and to the LAN unless it is for another
  * host alone. No host gets a frame to the address of another one, promiscuous or not. A host sends
- * from its own address and in its own VLANs only; one that is a bridge may send from any that no
- * other host has, and gets what is sent there: the table learns these for a while.
+ * from its own address and in its own VLANs only.
  */
 #pragma once
 
@@ -21,22 +20,16 @@ enum { PUSH_LAN_WIRE = UINT32_MAX /* instead of a host: the LAN itself */ };
 
 struct push_lan;
 
-struct push_lan_config {
-	uint32_t hosts_max;
-	uint32_t learned_max; /* addresses behind bridges; the longest unheard gives way */
-	uint64_t forget_ns;   /* they are forgotten when unheard for so long */
-};
-
-/* WEFT_R_BAD_ARGUMENT: a limit is 0; WEFT_R_NO_MEMORY. */
-enum weft_reason push_lan_create(const struct push_lan_config *c, struct push_lan **out);
+/* WEFT_R_BAD_ARGUMENT: hosts_max is 0; WEFT_R_NO_MEMORY. */
+enum weft_reason push_lan_create(uint32_t hosts_max, struct push_lan **out);
 void push_lan_destroy(struct push_lan *n);
 
 /*
  * A host is there, or has another address; host is below hosts_max. WEFT_R_PUSH_OFFER: another host
  * has the address, or it is a group's.
  */
-enum weft_reason push_lan_host(struct push_lan *n, uint32_t host, const uint8_t mac[PUSH_MAC_BYTES],
-			       bool is_bridge);
+enum weft_reason push_lan_host(struct push_lan *n, uint32_t host,
+			       const uint8_t mac[PUSH_MAC_BYTES]);
 
 /* The filter of a host that is there; at first: no flag, VLAN or group. */
 void push_lan_filter(struct push_lan *n, uint32_t host, const struct push_filter *filter);
@@ -56,8 +49,8 @@ struct push_lan_route {
  * many. Copy them first: another process may write the memory of a packet. WEFT_R_PUSH_FRAME: it
  * is too short; WEFT_R_PUSH_FOREIGN: the host may not send it.
  */
-enum weft_reason push_lan_route(struct push_lan *n, uint32_t from, const struct push_data *frame,
-				uint64_t now_ns, struct push_lan_route *route);
+enum weft_reason push_lan_route(const struct push_lan *n, uint32_t from,
+				const struct push_data *frame, struct push_lan_route *route);
 
 /* The next host that gets it; false: no more. */
 bool push_lan_next(const struct push_lan *n, struct push_lan_route *route, uint32_t *host);

@@ -129,14 +129,11 @@ static enum weft_reason adapter_open(struct card *c)
 
 static enum weft_reason listen_at(struct card *c)
 {
-	static const struct push_lan_config lan = { .hosts_max = CARD_PEERS_MAX,
-						    .learned_max = 1024,
-						    .forget_ns = UINT64_C(300000000000) };
 	enum weft_reason r;
 
 	if (!c->is_unit)
 		return WEFT_OK;
-	r = push_lan_create(&lan, &c->lan);
+	r = push_lan_create(CARD_PEERS_MAX, &c->lan);
 	if (r != WEFT_OK)
 		return r;
 	r = rdma_listener_open(&c->listener, c->adapter, c->file->config->wire, &c->file->address);

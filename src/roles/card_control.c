@@ -86,7 +86,7 @@ static enum weft_reason take_hello(struct card_end *e, struct push_cfg *answer)
 		return WEFT_R_PUSH_OFFER;
 	/* Nothing is left of a connection before this one. */
 	push_lan_leave(c->lan, e->peer);
-	return push_lan_host(c->lan, e->peer, answer->hello.mac, false);
+	return push_lan_host(c->lan, e->peer, answer->hello.mac);
 }
 
 static enum weft_reason take_mac(struct card_end *e, const uint8_t mac[PUSH_MAC_BYTES])
@@ -95,7 +95,7 @@ static enum weft_reason take_mac(struct card_end *e, const uint8_t mac[PUSH_MAC_
 
 	if ((p->has_mac && memcmp(p->mac, mac, PUSH_MAC_BYTES) != 0) || is_kept(e, mac))
 		return WEFT_R_PUSH_FOREIGN;
-	return push_lan_host(e->card->lan, e->peer, mac, false);
+	return push_lan_host(e->card->lan, e->peer, mac);
 }
 
 static enum weft_reason unit_take(struct card_end *e, struct push_cfg *answer)

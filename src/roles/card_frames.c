@@ -212,7 +212,7 @@ static bool spread(struct card *c, uint32_t n, uint32_t from)
 	struct push_lan_route route;
 	uint32_t host;
 
-	if (push_lan_route(c->lan, from, &frame, c->now_ns, &route) != WEFT_OK) {
+	if (push_lan_route(c->lan, from, &frame, &route) != WEFT_OK) {
 		c->counts.dropped_foreign++;
 		return false;
 	}

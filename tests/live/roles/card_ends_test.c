@@ -36,9 +36,6 @@ struct unit {
 /* Host a has no address in the unit's file, b has. */
 static struct unit *unit_make(void)
 {
-	static const struct push_lan_config lan = { .hosts_max = CARD_PEERS_MAX,
-						    .learned_max = 4,
-						    .forget_ns = UINT64_C(1000000000) };
 	struct unit *u = calloc(1, sizeof(*u));
 	struct config_complaint complaint;
 	char text[1024], why[LAN_WHY] = "", key_a[65], key_b[65];
@@ -60,7 +57,7 @@ static struct unit *unit_make(void)
 	u->card.ends_used = ENDS;
 	u->card.epoll = u->card.wake = -1;
 	REQUIRE(card_frames_open(&u->card));
-	MUST(push_lan_create(&lan, &u->card.lan));
+	MUST(push_lan_create(CARD_PEERS_MAX, &u->card.lan));
 	MUST(lan_open(u->file.config->port.is, &u->card.port, why));
 	return u;
 }
@@ -239,11 +236,11 @@ TEST(test_push_05_a_connection_that_is_over_takes_nothing_from_the_next)
 	card_closed(&u->ends[A]);
 	ask(u, A_AGAIN, &filter);
 	memcpy(frame, mac_a, sizeof(mac_a));
-	MUST(push_lan_route(u->card.lan, PUSH_LAN_WIRE, &of_lan, 1, &route));
+	MUST(push_lan_route(u->card.lan, PUSH_LAN_WIRE, &of_lan, &route));
 	EXPECT(push_lan_next(u->card.lan, &route, &host));
 	EXPECT_EQ(host, 0);
 	card_closed(&u->ends[A_AGAIN]);
-	MUST(push_lan_route(u->card.lan, PUSH_LAN_WIRE, &of_lan, 1, &route));
+	MUST(push_lan_route(u->card.lan, PUSH_LAN_WIRE, &of_lan, &route));
 	EXPECT(!push_lan_next(u->card.lan, &route, &host));
 	unit_end(u);
 }

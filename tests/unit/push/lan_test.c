@@ -17,12 +17,11 @@ static const uint8_t outside[PUSH_MAC_BYTES] = { 2, 9, 9, 9, 9, 9 };
 
 static struct push_lan *lan_of_three(void)
 {
-	const struct push_lan_config c = { HOSTS, 2, 1000 };
 	struct push_lan *n;
 
-	MUST(push_lan_create(&c, &n));
+	MUST(push_lan_create(HOSTS, &n));
 	for (uint32_t i = 0; i < HOSTS; i++)
-		MUST(push_lan_host(n, i, macs[i], false));
+		MUST(push_lan_host(n, i, macs[i]));
 	return n;
 }
 
@@ -51,7 +50,7 @@ static uint32_t to_tagged(struct push_lan *n, uint32_t from, const uint8_t *dst,
 		wr_u16(&w, tags->is[i][1] | 0xe000);
 	}
 	wr_u16(&w, 0x0800);
-	r = push_lan_route(n, from, &frame, 5000, &route);
+	r = push_lan_route(n, from, &frame, &route);
 	if (r != WEFT_OK)
 		return r == WEFT_R_PUSH_FOREIGN ? SENDER_MAY_NOT : NO_FRAME;
 	result = route.is_to_wire ? 0x100 : 0;
@@ -96,10 +95,10 @@ TEST(test_push_05_no_two_hosts_have_one_address)
 {
 	struct push_lan *n = lan_of_three();
 
-	EXPECT_EQ(push_lan_host(n, 0, macs[1], false), WEFT_R_PUSH_OFFER);
-	EXPECT_EQ(push_lan_host(n, 0, group, false), WEFT_R_PUSH_OFFER);
-	EXPECT_EQ(push_lan_host(n, 0, macs[0], false), WEFT_OK);
-	EXPECT_EQ(push_lan_host(n, 0, outside, false), WEFT_OK);
+	EXPECT_EQ(push_lan_host(n, 0, macs[1]), WEFT_R_PUSH_OFFER);
+	EXPECT_EQ(push_lan_host(n, 0, group), WEFT_R_PUSH_OFFER);
+	EXPECT_EQ(push_lan_host(n, 0, macs[0]), WEFT_OK);
+	EXPECT_EQ(push_lan_host(n, 0, outside), WEFT_OK);
 	EXPECT_EQ(to(n, PUSH_LAN_WIRE, outside, group, 0), 1);
 	push_lan_destroy(n);
 }
@@ -180,57 +179,18 @@ TEST(test_push_05_the_outermost_tag_with_an_id_decides)
 	push_lan_destroy(n);
 }
 
-TEST(test_push_05_addresses_behind_a_bridge_are_learned_for_a_while)
-{
-	const struct push_lan_config c = { HOSTS, 2, 1000 };
-	uint8_t bytes[14] = { 0 }, other[PUSH_MAC_BYTES] = { 2, 9, 9, 9, 9, 32 };
-	struct push_data frame = { bytes, 14 };
-	struct push_lan_route route;
-	struct push_lan *n;
-
-	MUST(push_lan_create(&c, &n));
-	MUST(push_lan_host(n, 0, macs[0], true));
-	MUST(push_lan_host(n, 1, macs[1], true));
-	EXPECT_EQ(to(n, 0, all, macs[1], 0), 0x200); /* another host's */
-	EXPECT_EQ(to(n, 0, all, outside, 0), 0x102);
-	EXPECT_EQ(to(n, PUSH_LAN_WIRE, outside, other, 0), 1);
-	EXPECT_EQ(to(n, 1, all, outside, 0), 0x200); /* the other bridge has it */
-	/* Later it is forgotten. */
-	memcpy(bytes, outside, PUSH_MAC_BYTES);
-	MUST(push_lan_route(n, PUSH_LAN_WIRE, &frame, 5999, &route));
-	EXPECT_EQ(route.owner, 0);
-	MUST(push_lan_route(n, PUSH_LAN_WIRE, &frame, 6000, &route));
-	EXPECT_EQ(route.owner, PUSH_LAN_WIRE);
-	/* And when its bridge leaves, or a host gets it. */
-	EXPECT_EQ(to(n, 0, all, outside, 0), 0x102);
-	MUST(push_lan_host(n, 1, outside, true));
-	EXPECT_EQ(to(n, PUSH_LAN_WIRE, outside, other, 0), 2);
-	/* The longest unheard gives way. */
-	EXPECT_EQ(to(n, 0, all, other, 0), 0x102);
-	other[5]++;
-	EXPECT_EQ(to(n, 0, all, other, 0), 0x102);
-	other[5]++;
-	EXPECT_EQ(to(n, 0, all, other, 0), 0x102);
-	EXPECT_EQ(to(n, PUSH_LAN_WIRE, other, outside, 0), 1);
-	push_lan_leave(n, 0);
-	EXPECT_EQ(to(n, PUSH_LAN_WIRE, other, outside, 0), 0);
-	push_lan_destroy(n);
-}
-
-TEST(test_push_05_frames_that_are_none_and_limits_of_0_are_refused)
+TEST(test_push_05_frames_that_are_none_and_a_limit_of_0_are_refused)
 {
 	struct push_lan *n = lan_of_three();
 	uint8_t bytes[18] = { [12] = 0x81 };
 	struct push_lan_route route;
 	struct push_lan *none;
 
-	EXPECT_EQ(push_lan_route(n, PUSH_LAN_WIRE, &(struct push_data){ bytes, 13 }, 0, &route),
+	EXPECT_EQ(push_lan_route(n, PUSH_LAN_WIRE, &(struct push_data){ bytes, 13 }, &route),
 		  WEFT_R_PUSH_FRAME);
-	EXPECT_EQ(push_lan_route(n, PUSH_LAN_WIRE, &(struct push_data){ bytes, 17 }, 0, &route),
+	EXPECT_EQ(push_lan_route(n, PUSH_LAN_WIRE, &(struct push_data){ bytes, 17 }, &route),
 		  WEFT_R_PUSH_FRAME);
-	EXPECT_EQ(push_lan_create(&(struct push_lan_config){ 0, 1, 1 }, &none),
-		  WEFT_R_BAD_ARGUMENT);
-	EXPECT_EQ(push_lan_create(&(struct push_lan_config){ 1, 0, 1 }, &none),
-		  WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(push_lan_create(0, &none), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(push_lan_create(PUSH_LAN_WIRE, &none), WEFT_R_BAD_ARGUMENT);
 	push_lan_destroy(n);
 }
