@@ -350,17 +350,8 @@ def test_push_05_two_hosts_with_one_key_do_not_take_turns_ever_faster(folder):
 
 # ---- Gone ----------------------------------------------------------------------------------------
 
-def seconds_until(what, is_true):
-    began = time.monotonic()
-    wait_until(what, is_true)
-    return time.monotonic() - began
-
-
 def carrier(card):
     return "NO-CARRIER" not in card.host_spaces[0].must("ip", "link", "show", "card0")
-
-
-AT_ONCE_S = 2  # it takes a tenth of that; the process that looks has to be run, too
 
 
 class Pings:
@@ -377,21 +368,19 @@ class Pings:
 
 
 def killed(folder, wire):
-    """By their silence, they would be missed after 20 s at the earliest."""
-    with Card(folder, wire=wire, lines="alive 60s").start() as card:
+    """By their silence, they would be missed after 200 s at the earliest, longer than a test has patience."""
+    with Card(folder, wire=wire, lines="alive 600s").start() as card:
         card.ping(SERVER)
         with Pings(card.host_spaces[0], SERVER):
             card.unit.kill()
-            took = seconds_until("the carrier goes", lambda: not carrier(card))
-        expect("at once: %.1f s" % took, took < AT_ONCE_S)
+            wait_until("the carrier goes", lambda: not carrier(card))
         card.hosts[0].await_line("u is no longer connected")
         card.unit.start()
         wait_until("the carrier comes", lambda: carrier(card))
         card.ping(SERVER)
         with Pings(card.server, HOST):
             card.hosts[0].kill()
-            took = seconds_until("the unit says so", lambda: "h0 is no longer connected" in card.unit.said())
-        expect("at once, too: %.1f s" % took, took < AT_ONCE_S)
+            card.unit.await_line("h0 is no longer connected")
         card.hosts[0].start()
         card.hosts[0].await_line(" is connected")
         card.address()
@@ -453,11 +442,12 @@ def test_push_17_an_end_stops_while_its_peer_does_not_run_over_iwarp(folder):
 
 def test_push_24_kill_9_on_an_idle_link_is_known_when_it_is_asked(folder):
     """Nothing is sent that could come back, until the other end asks whether the killed one is there."""
-    with Card(folder, lines="alive 3s").start() as card:
+    with Card(folder, lines="alive 9s").start() as card:
         card.ping(SERVER)
         card.unit.kill()
-        took = seconds_until("the carrier goes", lambda: not carrier(card))
-        expect("after a third of that: %.1f s" % took, took < 2.5)
+        wait_until("the carrier goes", lambda: not carrier(card))
+        card.hosts[0].await_line("u is no longer connected")
+        expect("not by its silence: " + card.hosts[0].said(), "did not answer in time" not in card.hosts[0].said())
 
 
 main(globals())
