@@ -148,14 +148,29 @@ static struct word next_word(const char **at, char mark)
 	return w;
 }
 
+/* As Linux has it. */
+static bool names_interface(struct word name)
+{
+	static const char marks[] = "/: \t\n\v\f\r";
+	bool is_good = name.length > 0 && name.length < LAN_INTERFACE_MAX && !word_is(name, ".") &&
+		       !word_is(name, "..");
+
+	for (uint32_t i = 0; i < name.length && is_good; i++)
+		is_good = !memchr(marks, name.at[i], sizeof(marks));
+	return is_good;
+}
+
 static bool take_name(struct lan_plan *p, struct word name, const char **why)
 {
 	bool is_interface = kinds[p->kind].is_interface;
+	bool is_good = is_interface ? names_interface(name)
+				    : name.length > 0 && name.length < LAN_NAME_MAX;
 
 	p->is_path = !is_interface && name.length > 0 &&
 		     (p->kind == LAN_KIND_VHOST_USER || memchr(name.at, '/', name.length));
-	if (name.length == 0 || name.length >= (is_interface ? LAN_INTERFACE_MAX : LAN_NAME_MAX)) {
-		*why = is_interface ? "the name of an interface has 1 to 15 characters"
+	if (!is_good) {
+		*why = is_interface ? "the name of an interface has 1 to 15 characters, and is "
+				      "without / : and spaces"
 				    : "a path or address has 1 to 107 characters";
 		return false;
 	}

@@ -83,3 +83,21 @@ TEST(test_lan_plan_refuses_what_is_none)
 	path[strlen(path)] = 'x';
 	EXPECT(!is_plan(path, &p));
 }
+
+/* The kernel would say no more than that it does not take them. */
+TEST(test_lan_names_that_no_interface_has_are_refused_with_a_reason)
+{
+	static const char *const bad[] = { "tap:.",   "tap:..",	 "packet:a/b", "tap:../x",
+					   "tap:a b", "tap:a:b", "tap:" };
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct lan_plan p;
+		const char *why = "";
+
+		harness_note("%s", bad[i]);
+		EXPECT(!lan_plan_parse(bad[i], &p, &why));
+		EXPECT(strstr(why, "name of an interface") != NULL);
+	}
+	EXPECT(is_plan("tap:...", &(struct lan_plan){ 0 }));
+	EXPECT(is_plan("packet:eth0.7", &(struct lan_plan){ 0 }));
+}
