@@ -100,7 +100,7 @@ static int find(const char *name, char ca[UMAD_CA_NAME_LEN])
 		return umad_get_cas_names((char(*)[UMAD_CA_NAME_LEN])ca, 1) == 1 ? 0 : -ENODEV;
 	if (!is_adapter(name, strlen(name)))
 		return -ENODEV;
-	strcpy(ca, name);
+	snprintf(ca, UMAD_CA_NAME_LEN, "%s", name);
 	return 0;
 }
 
@@ -150,7 +150,7 @@ static int port_read(const char *ca, int number, umad_port_t *port)
 	r = pkeys_read(ca, port);
 	if (r != 0)
 		return r;
-	strcpy(port->ca_name, ca);
+	snprintf(port->ca_name, sizeof(port->ca_name), "%s", ca);
 	snprintf(name, sizeof(name), "ports/%d/gids/0", number);
 	groups_of(ca, name, gid);
 	port->gid_prefix = gid[0];
@@ -221,7 +221,7 @@ int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 	if (r != 0)
 		return r;
 	*ca = (umad_ca_t){ .node_type = NODE_CA, .numports = port_count(name) };
-	strcpy(ca->ca_name, name);
+	snprintf(ca->ca_name, sizeof(ca->ca_name), "%s", name);
 	line_of(name, "fw_ver", ca->fw_ver, sizeof(ca->fw_ver));
 	line_of(name, "hca_type", ca->ca_type, sizeof(ca->ca_type));
 	line_of(name, "hw_rev", ca->hw_ver, sizeof(ca->hw_ver));
