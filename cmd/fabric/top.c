@@ -148,9 +148,11 @@ static void head_show(const struct view *v, bool is_rate)
 	       "P_Key\n",
 	       stat_text(f, "adapters"), stat_text(f, "frames_in"), stat_text(f, "frames_out"),
 	       stat_text(f, "refused"), stat_text(f, "lost"), stat_text(f, "wrong_key"));
-	printf("%s programs: %s datagrams from them, %s to them, %s for none, %s not read\n",
+	printf("%s programs: %s datagrams from them, %s to them, %s not answered yet, %s for none, %s "
+	       "not read\n",
 	       stat_text(f, "programs"), stat_text(f, "datagrams_out"),
-	       stat_text(f, "datagrams_in"), stat_text(f, "unwanted"), stat_text(f, "unread"));
+	       stat_text(f, "datagrams_in"), stat_text(f, "unanswered"), stat_text(f, "unwanted"),
+	       stat_text(f, "unread"));
 	printf("%-26s %-6s %5s %10s %9s   %9s   %10s %7s %7s %7s\n", "cable", "state", "lanes",
 	       "buffers", is_rate ? "MB/s out" : "MB out", is_rate ? "MB/s in" : "MB in", "buffers",
 	       "waits", "damaged", "dropped");

@@ -29,6 +29,19 @@ static void put(FILE *to, const char *key, uint64_t number)
 	fprintf(to, " %s=%" PRIu64, key, number);
 }
 
+/* Requests of programs and their long messages that are not at their end yet. */
+static uint32_t unanswered(const struct fabric_server *s)
+{
+	uint32_t sum = 0;
+
+	for (const struct list *l = s->ports.next; l != &s->ports; l = l->next) {
+		const struct server_port *p = CONTAINER_OF(l, const struct server_port, link);
+
+		sum += p->mads ? mad_send_count(p->mads) : 0;
+	}
+	return sum;
+}
+
 static void put_fabric(FILE *to, struct fabric_server *s)
 {
 	const struct fabric_hub_counts *hub = fabric_hub_counts(s->hub);
@@ -47,6 +60,7 @@ static void put_fabric(FILE *to, struct fabric_server *s)
 	put(to, "wrong_key", s->counts.wrong_key);
 	put(to, "datagrams_in", s->counts.datagrams_in);
 	put(to, "datagrams_out", s->counts.datagrams_out);
+	put(to, "unanswered", unanswered(s));
 	put(to, "unwanted", s->counts.unwanted);
 	put(to, "unread", s->counts.unread);
 	fputs(" program=weft\n", to);

@@ -70,6 +70,7 @@ def test_fab_10_top_shows_cables_and_what_passes(folder):
         fabric.weft("cut", "S2:4")
         said = fabric.weft("top", "--once")
         expect(said, said.startswith("fabric %s: 8 nodes, 8 cables, of which 7 are active and 1 cut\n" % fabric.name))
+        expect(said, re.search(r"\n\d programs: \d+ datagrams from them, \d+ to them, \d+ not answered yet, ", said))
         expect(said, re.search(r"\nH1:1 - S1:1 +Active +4 \[\.{8}\] +0\.\d\d > +0\.\d\d < \[\.{8}\] +0 +0 +0\n", said))
         expect(said, re.search(r"\nS2:4 - S3:3 +cut ", said))
         view = fabric.weft_start("top")

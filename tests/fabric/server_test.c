@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "driver/fabric/fabric_hub.h"
@@ -113,19 +115,24 @@ static enum weft_reason agent_add(int fd, uint8_t mgmt_class, uint8_t version, u
 	return r;
 }
 
-static void smp_send(int fd, uint64_t agent, const struct smp *smp)
+static void smp_send_for(int fd, uint64_t agent, const struct smp *smp, uint32_t timeout_ms)
 {
 	uint8_t bytes[MAD_BYTES];
 	struct fabric_msg m = {
 		.kind = FABRIC_MSG_SEND,
 		.mad = { .agent = (uint32_t)agent,
-			 .timeout_ms = 100,
+			 .timeout_ms = timeout_ms,
 			 .length = MAD_BYTES,
 			 .lid = IBA_LID_PERMISSIVE },
 	};
 
 	smp_encode(smp, bytes);
 	REQUIRE(fabric_mad_send(fd, &m, bytes) == 0);
+}
+
+static void smp_send(int fd, uint64_t agent, const struct smp *smp)
+{
+	smp_send_for(fd, agent, smp, 100);
 }
 
 static struct smp directed(uint64_t tid, uint8_t hops, uint8_t first)
@@ -323,6 +330,59 @@ TEST(test_sys_01_a_request_without_an_answer_comes_back)
 		EXPECT_EQ(p.m.mad.error, ETIMEDOUT);
 	}
 	close(fd);
+	bed_close();
+}
+
+/* What weft fabric top is told. */
+static void report_read(char *text, size_t size)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "weft/fabric-run/%ld",
+			 (long)getpid());
+	size_t length = 0;
+	ssize_t got;
+
+	REQUIRE(connect(fd, (struct sockaddr *)&at,
+			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0);
+	while ((got = read(fd, text + length, size - 1 - length)) > 0)
+		length += (size_t)got;
+	text[length] = '\0';
+	close(fd);
+}
+
+static void await_report(const char *words)
+{
+	static char text[65536];
+
+	for (int i = 0; i < 20000; i++) {
+		report_read(text, sizeof(text));
+		if (strstr(text, words))
+			return;
+		(void)poll(NULL, 0, 1);
+	}
+	fprintf(stderr, "%s", text);
+	REQUIRE(false);
+}
+
+TEST(test_sys_01_requests_without_an_answer_are_counted_until_they_end)
+{
+	uint64_t agent;
+	struct smp smp;
+	int fd;
+
+	bed_open();
+	fd = attached("h1", 1);
+	MUST(agent_add(fd, MAD_SUBNET_DIRECTED, 1, &agent));
+	MUST(ask(FABRIC_MSG_CUT, "h1", 1, 0));
+	await_report(" unanswered=0 ");
+	for (uint64_t tid = 1; tid <= 3; tid++) {
+		smp = directed(tid, 1, 1);
+		smp_send_for(fd, agent, &smp, 100000);
+	}
+	await_report(" unanswered=3 ");
+	close(fd);
+	await_report(" unanswered=0 ");
 	bed_close();
 }
 

@@ -80,7 +80,8 @@ ARROWS = {
     "cmd/card": ["base", "wire", "rio", "lan", "driver/lan", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/demo": ["base", "rio", "roles", "cmd", "cmd/roles"],
     "cmd/dump": ["base", "wire", "cmd"],
-    "cmd/fabric": ["base", "wire", "fabric", "driver/sys", "roles", "cmd", "cmd/roles", "cmd/topology"],
+    "cmd/fabric": ["base", "wire", "fabric", "driver/sys", "roles", "cmd", "cmd/roles", "cmd/stat",
+                   "cmd/topology"],
     "cmd/iscsi": ["base", "store", "scsi", "iscsi", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/perf": ["cmd"],  # and <weft/...>
     "cmd/roles": ["base", "rio", "roles", "driver/sys", "cmd"],
