@@ -151,6 +151,7 @@ static void conn_free(struct ib_conn *c)
 	rc_early_drop(c);
 	free(c->resp.res);
 	free(c->resp.again);
+	free(c->other);
 	free(c);
 }
 
@@ -275,6 +276,25 @@ static bool set_reads_in(struct ib_conn *c, uint32_t reads_in)
 	return true;
 }
 
+/* What takes memory: all of it, or nothing. */
+static bool set_memory(struct ib_conn *c, const struct ib_config *k, uint32_t fields)
+{
+	struct ib_way *own_other = NULL;
+
+	if ((fields & IB_ALTERNATE) && !c->other) {
+		own_other = calloc(1, sizeof(*own_other));
+		if (!own_other)
+			return false;
+	}
+	if ((fields & IB_READS_IN) && !set_reads_in(c, k->reads_in)) {
+		free(own_other);
+		return false;
+	}
+	if (own_other)
+		c->other = own_other;
+	return true;
+}
+
 static bool is_drained(const struct weft_qp *qp)
 {
 	return qp->state == WEFT_QPS_SQD && !qp->is_draining && qp->sq.begun == 0;
@@ -293,7 +313,7 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 	r = migrate_check(c, k, fields);
 	if (r != WEFT_OK)
 		return r;
-	if ((fields & IB_READS_IN) && !set_reads_in(c, k->reads_in))
+	if (!set_memory(c, k, fields))
 		return WEFT_R_NO_MEMORY;
 	if (fields & IB_RNR_TIMER)
 		c->rnr_timer_code = k->rnr_timer_code;
@@ -337,8 +357,8 @@ void ib_paths_tell(const struct ib_conn *c, struct ib_paths *paths)
 		.migration = c->migration,
 		.migrations = c->migrations,
 	};
-	if (c->has_other)
-		paths->alternate = c->other.path;
+	if (c->other)
+		paths->alternate = c->other->path;
 }
 
 void ib_destroy(struct ib_conn *c)

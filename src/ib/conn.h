@@ -62,9 +62,8 @@ struct ib_conn {
 	enum turn turn;
 	/* Path migration, see migrate.h. */
 	enum ib_migration migration;
-	bool has_other;
-	uint32_t migrations; /* so far */
-	struct ib_way other; /* the alternate path */
+	uint32_t migrations;  /* so far */
+	struct ib_way *other; /* the alternate path; NULL: there is none */
 	/* The end. */
 	enum weft_reason why;
 	/* Every further request is answered by resp.nak at resp.psn; RD: until RESYNC. */

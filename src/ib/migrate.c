@@ -51,9 +51,9 @@ static void say(struct ib_conn *c, enum weft_event_kind kind, enum weft_reason r
 /* What was timed, and what waits for room, was on the other path. */
 static void go_over(struct ib_conn *c)
 {
-	const struct ib_way now = c->other;
+	const struct ib_way now = *c->other;
 
-	c->other = (struct ib_way){ c->path, c->p_key, c->timeout_ns };
+	*c->other = (struct ib_way){ c->path, c->p_key, c->timeout_ns };
 	c->path = now.path;
 	c->p_key = now.p_key;
 	c->timeout_ns = now.timeout_ns;
@@ -81,7 +81,7 @@ enum weft_reason migrate_check(const struct ib_conn *c, const struct ib_config *
 	if (!(fields & IB_MIGRATION) || k->migration == c->migration)
 		return WEFT_OK;
 	if (k->migration == IB_REARM)
-		return is_loaded || c->has_other ? WEFT_OK : WEFT_R_PATH_NONE;
+		return is_loaded || c->other ? WEFT_OK : WEFT_R_PATH_NONE;
 	return k->migration == IB_MIGRATED && c->migration == IB_ARMED ? WEFT_OK
 								       : WEFT_R_PATH_STATE;
 }
@@ -89,13 +89,12 @@ enum weft_reason migrate_check(const struct ib_conn *c, const struct ib_config *
 /* A peer that is armed for the alternate path that was need not be for the new one. */
 static void load(struct ib_conn *c, const struct ib_alternate *a)
 {
-	c->other = (struct ib_way){
+	*c->other = (struct ib_way){
 		.path = a->path,
 		.p_key = a->p_key ? a->p_key : c->port->p_keys[0],
 		.timeout_ns = conn_timeout_ns(a->timeout_code),
 	};
-	c->other.path.mtu_bytes = c->path.mtu_bytes;
-	c->has_other = true;
+	c->other->path.mtu_bytes = c->path.mtu_bytes;
 	if (c->migration == IB_ARMED)
 		move(c, IB_REARM);
 }
@@ -133,7 +132,7 @@ void migrate_heard(struct ib_conn *c, const struct iba_packet *p, const struct i
 		return;
 	if (!p->is_migrated)
 		move(c, IB_ARMED);
-	else if (route_is_back(c->port, &c->other.path, in))
+	else if (route_is_back(c->port, &c->other->path, in))
 		go_over(c);
 }
 

@@ -263,8 +263,8 @@ static bool is_between(const struct ib_path *path, const struct ib_in *in)
 /* By the alternate path, and in its partition. */
 static bool is_by_other(const struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in)
 {
-	return in->route_bytes > 0 && iba_pkey_match(p->p_key, c->other.p_key) &&
-	       route_is_back(c->port, &c->other.path, in);
+	return in->route_bytes > 0 && iba_pkey_match(p->p_key, c->other->p_key) &&
+	       route_is_back(c->port, &c->other->path, in);
 }
 
 /* IBA 9.6.1.1 to 9.6.1.5: whom it is for, from whom, and in which partition. */
@@ -273,7 +273,7 @@ static enum weft_reason check_address(const struct ib_conn *c, const struct iba_
 {
 	if (!is_of_service(c, p->opcode))
 		return WEFT_R_IB_SERVICE;
-	if (c->has_other && is_by_other(c, p, in))
+	if (c->other && is_by_other(c, p, in))
 		return WEFT_OK;
 	if (!iba_pkey_match(p->p_key, c->p_key))
 		return WEFT_R_IB_PKEY;
@@ -346,9 +346,9 @@ static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct
 
 	if (r == WEFT_OK)
 		r = port_check_icrc(port, in);
-	else if (r == WEFT_R_IB_SOURCE && c->has_other && port_check_icrc(port, in) == WEFT_OK)
+	else if (r == WEFT_R_IB_SOURCE && c->other && port_check_icrc(port, in) == WEFT_OK)
 		migrate_strayed(c, p);
-	if (r == WEFT_OK && c->has_other)
+	if (r == WEFT_OK && c->other)
 		migrate_heard(c, p, in);
 	if (r == WEFT_OK && is_cut_off(c, tally_of(port, c->qp)->bytes_in))
 		r = WEFT_R_FAULT_INJECTED;
