@@ -37,7 +37,7 @@ const char card_help[] =
 	"  mtu=N           bytes of a packet, 68 to 65521\n"
 	"  listen          socket: wait for a peer; else connect to one, again and again\n"
 	"  connect         socket: the default\n"
-	"  multi           tap: one of several queues of the interface\n"
+	"  queues=N        tap: 1 to 16 queues of the interface, so that its host sends by several processors\n"
 	"  fanout=N        packet: one of several ports of group N, which share what arrives\n"
 	"\n"
 	"  --every TIME    print counters so often: 1s, 500ms\n"

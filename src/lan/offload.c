@@ -34,9 +34,12 @@ enum {
 	IPV4_PROTOCOL = 9,
 	IPV4_CHECKSUM = 10,
 	IPV4_FROM = 12,
+	IPV4_ENDS = 8, /* of both addresses */
 	IPV6_LENGTH = 4,
 	IPV6_NEXT = 6,
 	IPV6_FROM = 8,
+	IPV6_ENDS = 32,
+	PORTS_BYTES = 4,
 	MORE_AND_OFFSET = 0x3fff,
 };
 
@@ -125,6 +128,52 @@ static uint32_t ipv6_l4(const struct lan_frame *f, uint32_t ip, uint8_t protocol
 	return next == protocol ? at : 0;
 }
 
+static uint32_t l4_of(const struct lan_frame *f, uint16_t type, uint32_t ip, uint8_t protocol)
+{
+	return type == TYPE_IPV6 ? ipv6_l4(f, ip, protocol) : ipv4_l4(f, ip, protocol);
+}
+
+/* FNV-1a. */
+static uint32_t hash_more(uint32_t hash, const uint8_t *bytes, uint32_t length)
+{
+	enum { PRIME = 0x01000193 };
+
+	for (uint32_t i = 0; i < length; i++)
+		hash = (hash ^ bytes[i]) * PRIME;
+	return hash;
+}
+
+/* Of the ports, if it has some. */
+static uint32_t hash_ports(uint32_t hash, const struct lan_frame *f, uint16_t type, uint32_t ip)
+{
+	uint32_t l4 = l4_of(f, type, ip, PROTOCOL_TCP);
+
+	if (l4 == 0)
+		l4 = l4_of(f, type, ip, PROTOCOL_UDP);
+	if (l4 == 0 || f->length - l4 < PORTS_BYTES)
+		return hash;
+	return hash_more(hash, f->bytes + l4, PORTS_BYTES);
+}
+
+uint32_t lan_flow(const struct lan_frame *f)
+{
+	const uint32_t basis = 0x811c9dc5;
+	uint32_t there = f->length - f->rest_length, hash, ip;
+	struct lan_frame head = { .bytes = f->bytes,
+				  .length = there < LAN_HEADERS_MAX ? there : LAN_HEADERS_MAX };
+	uint16_t type = carried_type(&head, &ip);
+
+	if (type == TYPE_IPV4 && head.length - ip >= INET_IPV4_BYTES)
+		hash = hash_more(basis, f->bytes + ip + IPV4_FROM, IPV4_ENDS);
+	else if (type == TYPE_IPV6 && head.length - ip >= INET_IPV6_BYTES)
+		hash = hash_more(basis, f->bytes + ip + IPV6_FROM, IPV6_ENDS);
+	else
+		return hash_more(basis, f->bytes, 2 * LAN_MAC_BYTES);
+	hash = hash_ports(hash, &head, type, ip);
+	/* Its low bits would come from the low bits of bytes alone. */
+	return hash ^ hash >> 16;
+}
+
 /* Where the payload begins behind the header of TCP or UDP; 0: not there. */
 static uint32_t payload_of(const struct lan_frame *f, const struct lan_cut *c)
 {
@@ -152,7 +201,7 @@ enum weft_reason lan_cut_begin(struct lan_cut *c, const struct lan_frame *f)
 	if ((type != TYPE_IPV4 && type != TYPE_IPV6) ||
 	    (v.is_tcp && v.is_ipv6 != (kind == VIRTIO_NET_GSO_TCPV6)))
 		return WEFT_R_LAN_OFFLOAD;
-	v.l4 = v.is_ipv6 ? ipv6_l4(f, v.ip, protocol) : ipv4_l4(f, v.ip, protocol);
+	v.l4 = l4_of(f, type, v.ip, protocol);
 	if (v.l4 == 0)
 		return WEFT_R_LAN_OFFLOAD;
 	v.payload = payload_of(f, &v);
@@ -225,7 +274,7 @@ static void end_l4(const struct lan_cut *c, uint8_t *to, uint32_t length)
 		put16(to + c->l4 + UDP_LENGTH, length - c->l4);
 	put16(checksum, 0);
 	put16(pseudo + 2, length - c->l4);
-	inet_sum_add(&sum, to + c->ip + addresses, c->is_ipv6 ? 32 : 8);
+	inet_sum_add(&sum, to + c->ip + addresses, c->is_ipv6 ? IPV6_ENDS : IPV4_ENDS);
 	inet_sum_add(&sum, pseudo, sizeof(pseudo));
 	inet_sum_add(&sum, to + c->l4, length - c->l4);
 	put_checksum(checksum, &sum);

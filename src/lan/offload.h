@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Completes in software what a frame leaves to its receiver: a checksum, segmentation of TCP and
- * UDP over IPv4 and IPv6, behind up to two VLAN tags.
+ * UDP over IPv4 and IPv6, behind up to two VLAN tags. And tells flows apart.
  */
 #pragma once
 
@@ -17,6 +17,13 @@ enum {
 
 /* The frame has passed lan_frame_check(). Completes its checksum, in place. */
 void lan_checksum(struct lan_frame *f);
+
+/*
+ * A number for the flow of a frame of 14 bytes at least: of its addresses and ports; of a fragment,
+ * and of what has no ports, its addresses; of what is no IP, those of its stations. What is not in
+ * `bytes`, or behind the longest headers, is not looked at.
+ */
+uint32_t lan_flow(const struct lan_frame *f);
 
 /* A frame that is being cut. The frame's bytes are the owner's, and stay while it is. */
 struct lan_cut {

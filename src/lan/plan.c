@@ -67,11 +67,6 @@ static bool take_connect(struct lan_plan *p, struct word text)
 	return take_flag(text, &is_connecting);
 }
 
-static bool take_multi(struct lan_plan *p, struct word text)
-{
-	return take_flag(text, &p->is_multi);
-}
-
 static bool take_mac(struct lan_plan *p, struct word text)
 {
 	p->has_mac = true;
@@ -98,6 +93,16 @@ static bool take_fanout(struct lan_plan *p, struct word text)
 	return true;
 }
 
+static bool take_queues(struct lan_plan *p, struct word text)
+{
+	uint64_t n;
+
+	if (!quantity_number(text, &n) || n == 0 || n > LAN_QUEUES_MAX)
+		return false;
+	p->queues = (uint32_t)n;
+	return true;
+}
+
 enum {
 	PACKET = 1 << LAN_KIND_PACKET,
 	SOCKET = 1 << LAN_KIND_SOCKET,
@@ -116,7 +121,7 @@ static const struct {
 	{ "mac", PACKET | TAP | SOCKET, take_mac,
 	  "mac is the address of one station, as 02:00:00:00:00:01" },
 	{ "mtu", PACKET | TAP | SOCKET, take_mtu, "mtu is a number from 68 to 65521" },
-	{ "multi", TAP, take_multi, "multi has no value" },
+	{ "queues", TAP, take_queues, "queues is a number from 1 to 16" },
 };
 
 /* "NAME" or "NAME=VALUE". */

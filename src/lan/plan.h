@@ -17,6 +17,7 @@ enum lan_kind { LAN_KIND_PACKET, LAN_KIND_SOCKET, LAN_KIND_TAP, LAN_KIND_VHOST_U
 enum {
 	LAN_NAME_MAX = 108, /* with the 0: a path of a unix socket */
 	LAN_INTERFACE_MAX = 16,
+	LAN_QUEUES_MAX = 16,
 };
 
 struct lan_plan {
@@ -24,7 +25,7 @@ struct lan_plan {
 	char name[LAN_NAME_MAX]; /* of the interface; a path or an address */
 	bool is_path;		 /* of a socket; else HOST:PORT */
 	bool is_listening;
-	bool is_multi;	 /* tap: one of several queues */
+	uint32_t queues; /* tap: 0: not given, which is one */
 	uint32_t fanout; /* packet: the group of queues, from 1; 0: none */
 	bool has_mac;
 	uint8_t mac[LAN_MAC_BYTES];

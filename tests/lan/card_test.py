@@ -124,8 +124,8 @@ else:
 """
 
 
-def test_card_completes_checksums_and_segments_of_tcp(folder):
-    with Pair(folder) as pair:
+def stream(folder, options):
+    with Pair(folder, options) as pair:
         server = subprocess.Popen(pair.right.enter(sys.executable, "-c", STREAM, "serve"),
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         expect_equal("server", server.stdout.readline(), "ready\n")
@@ -134,9 +134,17 @@ def test_card_completes_checksums_and_segments_of_tcp(folder):
         expect_equal("bytes", said, "%d\n" % (256 * 4 * 1024 * 8))
         said = pair.bridges[0].end()
         # Fewer frames from the host than to the socket: there were segments to cut.
-        into = int(re.search(r"tap:card0: .*\n  in   (\d+) frames", said)[1])
+        into = int(re.search(r"tap:card0\S*: .*\n  in   (\d+) frames", said)[1])
         out = int(re.search(r"socket:.*\n  in .*\n(?:       .*\n)*  out  (\d+) frames", said)[1])
         expect("segments were cut: " + said, out > into)
+
+
+def test_card_completes_checksums_and_segments_of_tcp(folder):
+    stream(folder, "")
+
+
+def test_card_stream_by_interfaces_of_several_queues(folder):
+    stream(folder, ",queues=4")
 
 
 def test_card_packet_port_bridges_an_interface_that_there_is(folder):

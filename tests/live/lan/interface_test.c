@@ -2,12 +2,18 @@
 /* Interfaces of a network namespace of the test's own: TAP, and a veth pair by packet sockets. */
 #include "test.h"
 
+#include <arpa/inet.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "lan/offload.h"
 #include "live/lan/lan_bed.h"
 #include "own_network.h"
 
@@ -403,19 +409,256 @@ TEST(test_lan_tap_carrier_is_set)
 	lan_bed_end(b);
 }
 
-TEST(test_lan_tap_has_several_queues)
+/* ---- Several queues ------------------------------------------------------------------------- */
+
+enum { QUEUES = 2, FLOWS = 7, EACH = 20, PORT_THERE = 7000, PORT_HERE = 9000, HEADERS = 42 };
+
+/* The host has 192.0.2.1 at lt0, and knows 192.0.2.9 behind it. */
+static struct lan_port *queues_up(struct lan_bed *b)
+{
+	struct lan_port *t = lan_bed_open(b, "tap:lt0,queues=2,mac=02:00:00:00:00:08");
+
+	(void)!system("echo 1 > /proc/sys/net/ipv6/conf/lt0/disable_ipv6 2>/dev/null");
+	ip("link set lt0 up");
+	lan_bed_until(t, NULL, true);
+	(void)lan_news(t);
+	ip("addr add 192.0.2.1/24 dev lt0");
+	ip("neigh add 192.0.2.9 lladdr 02:00:00:00:00:09 dev lt0");
+	return t;
+}
+
+/* UDP from 192.0.2.9, port PORT_THERE + flow, to the host; its last byte is a number. */
+static struct lan_frame datagram_in(struct lan_bed *b, uint32_t flow, uint8_t number)
+{
+	static const uint8_t headers[HEADERS] = { 2, 0,	 0,    0,    0,	   8, 2,  0, 0,	  0,	0,
+						  9, 8,	 0,    0x45, 0,	   0, 29, 0, 0,	  0x40, 0,
+						  9, 17, 0xb6, 0xc2, 192,  0, 2,  9, 192, 0,	2,
+						  1, 0,	 0,    0x23, 0x28, 0, 9,  0, 0 };
+	struct lan_frame f = lan_bed_frame(b, 0, HEADERS + 1, number);
+
+	memcpy(f.bytes, headers, sizeof(headers));
+	f.bytes[34] = (PORT_THERE + flow) >> 8;
+	f.bytes[35] = (uint8_t)(PORT_THERE + flow);
+	f.bytes[HEADERS] = number;
+	return f;
+}
+
+/* A socket of the host's whose datagrams to PORT_THERE + flow leave by lt0. */
+static int host_socket(void)
+{
+	struct sockaddr_in here = { .sin_family = AF_INET,
+				    .sin_port = htons(PORT_HERE),
+				    .sin_addr.s_addr = htonl(0xc0000201) };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	MUST(fd < 0);
+	MUST(bind(fd, (const void *)&here, sizeof(here)));
+	return fd;
+}
+
+static void host_sends(int fd, uint32_t flow, uint8_t number)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)(PORT_THERE + flow)),
+				  .sin_addr.s_addr = htonl(0xc0000209) };
+
+	MUST_EQ(sendto(fd, &number, 1, 0, (const void *)&to, sizeof(to)), 1);
+}
+
+/* Packet sockets, one for each queue by which frames come into the host. */
+static void look_by_queue(int fds[QUEUES])
+{
+	struct sockaddr_ll at = { .sll_family = AF_PACKET,
+				  .sll_protocol = htons(ETH_P_IP),
+				  .sll_ifindex = (int)if_nametoindex("lt0") };
+
+	for (int i = 0; i < QUEUES; i++) {
+		const int group = PACKET_FANOUT_QM << 16 | 7;
+
+		fds[i] = socket(AF_PACKET, SOCK_RAW, 0);
+		MUST(fds[i] < 0);
+		MUST(bind(fds[i], (const void *)&at, sizeof(at)));
+		MUST(setsockopt(fds[i], SOL_PACKET, PACKET_FANOUT, &group, sizeof(group)));
+	}
+}
+
+/* What came by the queues. */
+struct looked {
+	uint32_t frames;
+	uint8_t next[FLOWS]; /* number of each flow */
+	int queue[FLOWS];
+};
+
+/* Takes what came by one of them: of each flow in order, and none by both. */
+static void take_flows(struct looked *l, int fd, int queue)
+{
+	uint8_t frame[2048];
+	ssize_t n;
+
+	while ((n = recv(fd, frame, sizeof(frame), MSG_DONTWAIT)) >= 0) {
+		uint32_t flow = (uint32_t)(frame[34] << 8 | frame[35]) - PORT_THERE;
+
+		if (n != HEADERS + 1 || flow >= FLOWS)
+			continue;
+		MUST_EQ(frame[HEADERS], l->next[flow]);
+		REQUIRE(l->next[flow] == 0 || l->queue[flow] == queue);
+		l->next[flow]++;
+		l->queue[flow] = queue;
+		l->frames++;
+	}
+}
+
+TEST(test_lan_tap_flows_are_carried_by_several_queues_each_in_order)
 {
 	const char *why = why_not();
+	struct looked l = { 0 };
 	struct lan_bed *b;
-	struct lan_port *t, *u;
+	struct lan_port *t;
+	int fds[QUEUES], flows[QUEUES] = { 0 };
 
 	if (why)
 		SKIP(why);
 	b = lan_bed_make();
-	t = lan_bed_open(b, "tap:lt0,multi");
-	u = lan_bed_open(b, "tap:lt0,multi");
-	EXPECT_EQ(system("ip -d link show lt0 | grep -q 'numqueues [2-9]'"), 0);
+	t = queues_up(b);
+	look_by_queue(fds);
+	for (uint8_t number = 0; number < EACH; number++) {
+		for (uint32_t flow = 0; flow < FLOWS; flow++) {
+			struct lan_frame f = datagram_in(b, flow, number);
+
+			EXPECT_EQ(lan_send(t, &f, 1), 1);
+		}
+	}
+	while (l.frames < FLOWS * EACH) {
+		struct pollfd p[QUEUES] = { { fds[0], POLLIN, 0 }, { fds[1], POLLIN, 0 } };
+
+		EXPECT(poll(p, QUEUES, 20000) > 0);
+		for (int i = 0; i < QUEUES; i++)
+			take_flows(&l, fds[i], i);
+	}
+	for (uint32_t flow = 0; flow < FLOWS; flow++)
+		flows[l.queue[flow]]++;
+	harness_note("%d flows by one queue, %d by the other", flows[0], flows[1]);
+	EXPECT(flows[0] > 0 && flows[1] > 0);
+	for (int i = 0; i < QUEUES; i++)
+		close(fds[i]);
 	lan_close(t);
-	lan_close(u);
+	lan_bed_end(b);
+}
+
+/* The next datagram of the host's: its flow and number; others are left out. */
+static uint32_t next_flow(const struct lan_frame *f, uint8_t *number)
+{
+	if (f->length != HEADERS + 1 || f->bytes[23] != 17)
+		return FLOWS;
+	*number = f->bytes[HEADERS];
+	return (uint32_t)(f->bytes[36] << 8 | f->bytes[37]) - PORT_THERE;
+}
+
+/* Two flows of which the kernel answers each by the queue that it came by. */
+static void flows_of_both_queues(struct lan_bed *b, struct lan_port *t, uint32_t flows[QUEUES])
+{
+	bool is_found[QUEUES] = { false };
+
+	for (uint32_t flow = 0; flow < FLOWS; flow++) {
+		struct lan_frame f = datagram_in(b, flow, 0);
+		uint32_t queue = lan_flow(&f) % QUEUES;
+
+		EXPECT_EQ(lan_send(t, &f, 1), 1);
+		flows[queue] = flow;
+		is_found[queue] = true;
+	}
+	REQUIRE(is_found[0] && is_found[1]);
+}
+
+/*
+ * The first queue has a hundred frames and the second has one, which comes with the second batch;
+ * the hundred come in order.
+ */
+TEST(test_lan_tap_queues_take_turns)
+{
+	enum { MANY = 100, BATCH = 16 };
+	const char *why = why_not();
+	uint32_t flows[QUEUES], received = 0, batches = 0, came_with = 0;
+	struct lan_bed *b;
+	struct lan_port *t;
+	int fd;
+
+	if (why)
+		SKIP(why);
+	b = lan_bed_make();
+	t = queues_up(b);
+	fd = host_socket();
+	flows_of_both_queues(b, t, flows);
+	while (lan_receive(t, b->frames, BED_FRAMES) > 0) /* what the host sends of itself */
+		;
+	for (uint32_t i = 0; i < MANY; i++)
+		host_sends(fd, flows[0], (uint8_t)i);
+	host_sends(fd, flows[1], 0);
+	while (received < MANY || came_with == 0) {
+		uint32_t n = lan_receive(t, b->frames, BATCH);
+		struct pollfd p = { .fd = lan_descriptor(t), .events = POLLIN };
+
+		batches += n > 0;
+		for (uint32_t i = 0; i < n; i++) {
+			uint8_t number = 0;
+			uint32_t flow = next_flow(&b->frames[i], &number);
+
+			if (flow == flows[0])
+				EXPECT_EQ(number, received++);
+			else if (flow == flows[1])
+				came_with = batches;
+		}
+		EXPECT(n > 0 || poll(&p, 1, 20000) == 1);
+	}
+	harness_note("batch %u", came_with);
+	EXPECT(came_with <= QUEUES);
+	close(fd);
+	lan_close(t);
+	lan_bed_end(b);
+}
+
+TEST(test_lan_tap_of_one_queue_is_none_of_several)
+{
+	static const char *const pairs[][2] = { { "tap:lt0,queues=2", "tap:lt0" },
+						{ "tap:lt0", "tap:lt0,queues=2" },
+						{ "tap:lt0,queues=1", "tap:lt0,queues=1" } };
+	const char *why = why_not();
+	char said[LAN_WHY];
+	struct lan_port *first, *second;
+	struct lan_bed *b;
+
+	if (why)
+		SKIP(why);
+	b = lan_bed_make();
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		first = lan_bed_open(b, pairs[i][0]);
+		EXPECT_EQ(lan_open(pairs[i][1], &second, said), WEFT_R_LAN_TAKEN);
+		EXPECT(strstr(said, "one queue and not several") != NULL);
+		lan_close(first);
+	}
+	lan_bed_end(b);
+}
+
+/* Each queue's descriptor has something to say of an interface that is gone; none goes on. */
+TEST(test_lan_tap_of_several_queues_that_is_deleted_rests)
+{
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *t;
+	struct pollfd p = { .events = POLLIN };
+
+	if (why)
+		SKIP(why);
+	b = lan_bed_make();
+	t = queues_up(b);
+	p.fd = lan_descriptor(t);
+	ip("link del lt0");
+	while (lan_properties(t)->why != WEFT_R_LAN_NONE)
+		until_news(b, t, LAN_NEWS_LINK);
+	for (int i = 0; i < 4 * QUEUES; i++)
+		(void)lan_receive(t, b->frames, BED_FRAMES);
+	EXPECT(!lan_properties(t)->is_up);
+	EXPECT_EQ(poll(&p, 1, 0), 0);
+	lan_close(t);
 	lan_bed_end(b);
 }

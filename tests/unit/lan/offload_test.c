@@ -303,3 +303,106 @@ TEST(test_lan_cut_refuses_what_the_virtio_header_says_wrongly)
 	for (; f.length >= LAN_HEADER_BYTES; f.length--)
 		EXPECT_EQ(lan_cut_begin(&c, &f), WEFT_R_LAN_OFFLOAD);
 }
+
+static uint32_t flow_of(const struct form *form, uint32_t at, uint8_t change)
+{
+	static uint8_t bytes[ROOM];
+	struct lan_frame f = make(form, bytes);
+
+	bytes[at] ^= change;
+	return lan_flow(&f);
+}
+
+/* A byte of each end tells another flow; any other byte, and the payload's length, do not. */
+static void flow_is_of_its_ends(const struct form *form)
+{
+	uint32_t from = ip_at(form) + (form->is_ipv6 ? 8 : 12), ports = l4_at(form);
+	uint32_t to = from + (form->is_ipv6 ? 32 : 8), flow = flow_of(form, 0, 0);
+	struct form longer = *form;
+
+	for (uint32_t at = from; at < to; at++)
+		EXPECT(flow_of(form, at, 1) != flow);
+	for (uint32_t at = ports; at < ports + 4; at++)
+		EXPECT(flow_of(form, at, 1) != flow);
+	for (uint32_t at = 0; at < 12; at++)
+		EXPECT_EQ(flow_of(form, at, 1), flow);
+	for (uint32_t at = ports + 4; at < payload_at(form) + form->payload; at++)
+		EXPECT_EQ(flow_of(form, at, 1), flow);
+	longer.payload = 3000;
+	EXPECT_EQ(flow_of(&longer, 0, 0), flow);
+}
+
+TEST(test_lan_flow_is_of_addresses_and_ports)
+{
+	for (uint32_t i = 0; i < 48; i++) {
+		struct form form = { .is_ipv6 = i & 1,
+				     .is_udp = i & 2,
+				     .vlans = (int)(i >> 2 & 3) % 3,
+				     .has_extension = i & 16,
+				     .payload = 20 };
+
+		harness_note("form %u", i);
+		flow_is_of_its_ends(&form);
+	}
+}
+
+/* All fragments have addresses, only the first has ports: they stay in one flow. */
+TEST(test_lan_flow_of_fragments_is_of_addresses)
+{
+	const struct form v4 = { .is_udp = true, .payload = 100 },
+			  v6 = { .is_ipv6 = true, .payload = 100 };
+	static uint8_t bytes[ROOM];
+	struct lan_frame f = make(&v4, bytes);
+	uint32_t first, flow;
+
+	bytes[20] = 0x20; /* more follow */
+	first = lan_flow(&f);
+	bytes[20] = 0;
+	bytes[21] = 9; /* a later one, whose data lie where ports were */
+	memset(bytes + l4_at(&v4), 0x5a, 8);
+	EXPECT_EQ(lan_flow(&f), first);
+	bytes[26] ^= 1;
+	EXPECT(lan_flow(&f) != first);
+	f = make(&v6, bytes);
+	bytes[20] = 44; /* a fragment's header */
+	flow = lan_flow(&f);
+	bytes[l4_at(&v6)] ^= 1;
+	EXPECT_EQ(lan_flow(&f), flow);
+}
+
+TEST(test_lan_flow_without_ip_is_of_stations)
+{
+	uint8_t bytes[60] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x06 };
+	struct lan_frame f = { .bytes = bytes, .length = sizeof(bytes) };
+	uint32_t flow = lan_flow(&f);
+
+	for (uint32_t at = 0; at < sizeof(bytes); at++) {
+		bool is_station = at < 12;
+
+		bytes[at] ^= 1;
+		if (at != 12 && at != 13)
+			EXPECT_EQ(lan_flow(&f) != flow, is_station);
+		bytes[at] ^= 1;
+	}
+	/* What claims to be IP and ends before its addresses. */
+	bytes[13] = 0;
+	for (f.length = LAN_HEADER_BYTES; f.length < 34; f.length++)
+		EXPECT_EQ(lan_flow(&f), flow);
+}
+
+/* Of a frame in two pieces the second is elsewhere: bytes behind the first are of no frame. */
+TEST(test_lan_flow_looks_at_headers_in_the_first_piece)
+{
+	static uint8_t bytes[ROOM];
+	const struct form form = { .vlans = 2, .payload = 3000 };
+	struct lan_frame f = make(&form, bytes);
+	uint32_t flow = lan_flow(&f);
+
+	f.rest = bytes;
+	f.rest_length = f.length - LAN_HEADERS_MAX;
+	EXPECT_EQ(lan_flow(&f), flow);
+	f.rest_length = f.length - l4_at(&form);
+	flow = lan_flow(&f);
+	bytes[l4_at(&form)] ^= 1;
+	EXPECT_EQ(lan_flow(&f), flow);
+}

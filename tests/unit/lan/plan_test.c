@@ -24,10 +24,10 @@ TEST(test_lan_plan_every_kind)
 	EXPECT_STR(p.name, "eth0");
 	EXPECT_EQ(p.fanout, 7);
 	EXPECT(!p.is_path && p.mtu == 0 && !p.has_mac);
-	EXPECT(is_plan("tap:card0,mtu=9000,mac=02:00:ab:CD:00:01,multi", &p));
+	EXPECT(is_plan("tap:card0,mtu=9000,mac=02:00:ab:CD:00:01,queues=16", &p));
 	EXPECT_EQ(p.kind, LAN_KIND_TAP);
 	EXPECT_EQ(p.mtu, 9000);
-	EXPECT(p.has_mac && p.is_multi);
+	EXPECT(p.has_mac && p.queues == 16);
 	EXPECT_MEM(p.mac, mac, sizeof(mac));
 	EXPECT(is_plan("socket:/run/net", &p));
 	EXPECT_EQ(p.kind, LAN_KIND_SOCKET);
@@ -47,10 +47,13 @@ TEST(test_lan_plan_refuses_what_is_none)
 		"tap:",
 		"tun:x",
 		"tap:x,",
-		"tap:x,,multi",
+		"tap:x,,queues=2",
 		"tap:abcdefghijklmnop",
 		"tap:x,fanout=1",
-		"tap:x,multi=1",
+		"tap:x,queues",
+		"tap:x,queues=0",
+		"tap:x,queues=17",
+		"packet:x,queues=2",
 		"tap:x,mtu=67",
 		"tap:x,mtu=65522",
 		"tap:x,mtu",
