@@ -50,7 +50,7 @@ static void usage(FILE *to)
 		"  --help   this text\n"
 		"\n"
 		"The parts rio and budget of ./dev bench are bench/rio_bench.py and "
-		"bench/budget.py.\n");
+		"bench/budget.py; fabric has bench/fabric_bench.py besides.\n");
 }
 
 static void progress(const struct subject *s)
