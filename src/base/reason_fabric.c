@@ -40,8 +40,8 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 				      "at one port: each end of a cable must name the other." },
 	ROW(WEFT_R_TOPOLOGY_LIMIT) = { "topology_limit", "FAB-22d", E2BIG,
 				       "A topology has more nodes than a subnet has LIDs, a node with "
-				       "more than 254 ports, or a name of more than 63 bytes; or there is "
-				       "none of its form and size." },
+				       "more than 254 ports (in a fabric that runs, 63), or a name of more "
+				       "than 63 bytes; or there is none of its form and size." },
 	ROW(WEFT_R_MAD_AGENT) = { "mad_agent", "-", EINVAL,
 				  "A program of management has no such agent, or asks for one of a "
 				  "class or version that there is not." },

@@ -114,17 +114,6 @@ static struct fabric_way leave(struct node_visit *v, const struct smp *s, enum f
 				    .length = v->f.lrh.bytes + IBA_VCRC_BYTES };
 }
 
-static struct fabric_way to_link(struct node_visit *v, const struct smp *s, uint32_t port)
-{
-	struct fabric_node_port *p = &v->n->ports[port];
-
-	if (!p->is_joined) {
-		p->counts.transmit_discards++;
-		return node_refuse(v->n, WEFT_R_NODE_STATE);
-	}
-	return leave(v, s, FABRIC_TO_LINK, port);
-}
-
 static struct fabric_way to_lid(struct node_visit *v, const struct smp *s, uint16_t lid)
 {
 	uint32_t port = node_endport(v->n, v->port);
@@ -134,8 +123,6 @@ static struct fabric_way to_lid(struct node_visit *v, const struct smp *s, uint1
 	v->f.lrh.from = p->info.lid;
 	if (node_has_lid(p, lid))
 		return leave(v, s, FABRIC_TO_OWNER, port);
-	if (port > 0 && !p->is_joined)
-		return to_link(v, s, port);
 	return leave(v, s, FABRIC_TO_SUBNET, port);
 }
 
@@ -157,7 +144,7 @@ static struct fabric_way answer_by_lid(struct node_visit *v, const struct smp *s
 	if (v->is_own)
 		return leave(v, s, FABRIC_TO_OWNER, port);
 	if (from == IBA_LID_PERMISSIVE)
-		return to_link(v, s, v->port);
+		return leave(v, s, FABRIC_TO_LINK, v->port);
 	if (node_is_switch(v->n))
 		return leave(v, s, FABRIC_TO_SUBNET, port);
 	return leave(v, s, FABRIC_TO_LINK, port);
@@ -175,7 +162,7 @@ static struct fabric_way answer(struct node_visit *v, struct smp *s)
 		return answer_by_lid(v, s);
 	step = step_back(v, s, true);
 	if (step.next == NEXT_LINK)
-		return to_link(v, s, step.port);
+		return leave(v, s, FABRIC_TO_LINK, step.port);
 	if (step.next == NEXT_LID)
 		return to_lid(v, s, step.lid);
 	if (step.next == NEXT_HERE)
@@ -221,7 +208,7 @@ static struct fabric_way lid_routed(struct node_visit *v, struct smp *s)
 	if (v->f.lrh.to == IBA_LID_PERMISSIVE && port == 0)
 		return node_refuse(v->n, WEFT_R_NODE_ROUTE);
 	if (port > 0)
-		return to_link(v, s, port);
+		return leave(v, s, FABRIC_TO_LINK, port);
 	return leave(v, s, FABRIC_TO_SUBNET, port);
 }
 
@@ -245,7 +232,7 @@ static struct fabric_way directed(struct node_visit *v, struct smp *s)
 		return arrived(v, s);
 	case NEXT_LINK:
 		v->f.lrh.to = v->f.lrh.from = IBA_LID_PERMISSIVE;
-		return to_link(v, s, step.port);
+		return leave(v, s, FABRIC_TO_LINK, step.port);
 	case NEXT_LID:
 		return to_lid(v, s, step.lid);
 	default:

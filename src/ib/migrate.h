@@ -7,7 +7,10 @@
 /* Whether an alternate path may be had at all: WEFT_OK, or why not. */
 enum weft_reason migrate_check(const struct ib_conn *c, const struct ib_config *k, uint32_t fields);
 
-/* Loads the alternate path, for which there is room, then sets the state, as migrate_check() has allowed. */
+/*
+ * Loads the alternate path, for which there is room, then sets the state, as migrate_check() has
+ * allowed.
+ */
 void migrate_adjust(struct ib_conn *c, const struct ib_config *k, uint32_t fields);
 
 /*

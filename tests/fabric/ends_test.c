@@ -249,3 +249,14 @@ TEST(test_fab_23_path_of_the_other_kind_is_refused)
 	end_close(&ends[0]);
 	fabric_bed_close();
 }
+
+/* UD-01: a group of a fabric has a GID; one of an IP network is none of it. */
+TEST(test_ud_01_group_of_an_ip_network_is_refused)
+{
+	const struct weft_address group = { .family = 4, .ip = { 224, 0, 0, 9 } };
+	const struct weft_address here = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+	datagrams_open();
+	EXPECT_EQ(weft_qp_join(ends[0].qp, &group, &here), WEFT_R_ADDRESS);
+	datagrams_close();
+}

@@ -270,3 +270,23 @@ TEST(test_fabric_changes_are_told_to_the_caller_after_the_fabric_acted_upon_them
 	EXPECT_EQ(told, 2);
 	engine_bed_close(&b);
 }
+
+/* A mask of ports has 64 bits, and port 0. */
+TEST(test_fab_15_a_switch_of_too_many_ports_is_refused)
+{
+	static const char *const switches[] = { "Switch 63 \"S1\"\n", "Switch 64 \"S1\"\n" };
+	const struct fabric_cfg cfg = fabric_cfg_live();
+
+	for (int i = 0; i < 2; i++) {
+		struct topology t;
+		struct fabric *f;
+		uint32_t line;
+
+		REQUIRE(topology_parse(&t, switches[i], strlen(switches[i]), &line) == WEFT_OK);
+		EXPECT_EQ(fabric_open(&t, &cfg, &f), i == 0 ? WEFT_OK : WEFT_R_TOPOLOGY_LIMIT);
+		EXPECT(!f == (i == 1));
+		if (f)
+			fabric_close(f);
+		topology_fini(&t);
+	}
+}

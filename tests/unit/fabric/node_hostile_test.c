@@ -256,3 +256,62 @@ TEST(test_fab_07_a_datagram_of_management_that_was_damaged_is_dropped)
 	EXPECT_EQ(b->nodes[1].description[0], 'a');
 	node_bed_close(b);
 }
+
+/* IBA 7.2.7: only SMPs pass a port that is in Init. */
+TEST(test_iba_7_2_7_a_port_that_is_not_active_lets_no_data_in)
+{
+	struct node_bed *b = node_bed_star();
+	uint8_t bytes[IBA_FRAME_MAX];
+
+	arrive_at_switch(b, bytes, node_bed_data(bytes, 1, 3, 256));
+	EXPECT(b->came_count == 0 && b->nodes[1].refusal == WEFT_R_NODE_STATE);
+	EXPECT_EQ(counts_of(b)->inactive, 1);
+	node_bed_close(b);
+}
+
+TEST(test_iba_7_2_7_no_datagram_of_management_leaves_by_a_port_without_a_link)
+{
+	struct node_bed *b = node_bed_star();
+	struct smp s = node_bed_smp(MAD_GET, SM_NODE_INFO, 0);
+	uint8_t bytes[IBA_FRAME_MAX];
+	uint32_t length = node_bed_frame(bytes, &s, 1, 3);
+
+	EXPECT(fabric_node_lets_out(&b->nodes[1], 0, 2, bytes, length));
+	EXPECT(!fabric_node_lets_out(&b->nodes[1], 0, 3, bytes, length));
+	EXPECT_EQ(b->nodes[1].refusal, WEFT_R_NODE_STATE);
+	EXPECT_EQ(b->nodes[1].ports[3].counts.transmit_discards, 1);
+	node_bed_close(b);
+}
+
+/* A request that is at its end already: what it says of its way back is its sender's word. */
+TEST(test_iba_14_2_2_an_answer_without_a_way_back_ends)
+{
+	struct node_bed *b = node_bed_star();
+	struct smp s = node_bed_route(node_bed_smp(MAD_GET, SM_NODE_INFO, 0), 1,
+				      (const uint8_t[]){ 1 });
+	uint8_t bytes[IBA_FRAME_MAX];
+
+	s.hop_pointer = 2;
+	for (uint8_t back = 0; back < 10; back += 9) {
+		s.back[1] = back;
+		node_bed_arrive(b, 2, 1, bytes,
+				node_bed_frame(bytes, &s, IBA_LID_PERMISSIVE, IBA_LID_PERMISSIVE));
+		EXPECT(b->came_count == 0 && b->nodes[2].refusal == WEFT_R_NODE_ROUTE);
+	}
+	node_bed_close(b);
+}
+
+TEST(test_iba_14_2_1_an_smp_for_another_lid_ends)
+{
+	struct node_bed *b = node_bed_star();
+	struct smp s = node_bed_smp(MAD_GET, SM_NODE_INFO, 0);
+	uint8_t bytes[IBA_FRAME_MAX];
+
+	node_bed_manage(b);
+	node_bed_arrive(b, 2, 1, bytes, node_bed_frame(bytes, &s, 1, 5));
+	EXPECT(b->came_count == 0 && b->nodes[2].refusal == WEFT_R_NODE_ROUTE);
+	/* From a switch to whatever there is: by which port? */
+	node_bed_post(b, 1, 0, bytes, node_bed_frame(bytes, &s, 2, IBA_LID_PERMISSIVE));
+	EXPECT(b->came_count == 0 && b->nodes[1].refusal == WEFT_R_NODE_ROUTE);
+	node_bed_close(b);
+}
