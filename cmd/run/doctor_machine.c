@@ -222,6 +222,22 @@ static void look_at_policy(struct doctor *d)
 			"programs have none");
 }
 
+static void look_at_profile(struct doctor *d)
+{
+	const char *name = observe_wish("WEFT_PROFILE");
+	enum weft_profile profile;
+
+	if (!name)
+		return;
+	if (!profile_named(name, &profile))
+		doctor_say(d, DOCTOR_STOP, "profile", "WEFT_PROFILE=%s: %s", name, profile_unknown);
+	else if (profile == WEFT_PROFILE_IO)
+		doctor_say(d, DOCTOR_WARN, "profile",
+			   "WEFT_PROFILE=io is set: programs have %d queue pairs, and no peer "
+			   "reads or writes their memory",
+			   WEFT_IO_QPS);
+}
+
 static void look_at_serving(struct doctor *d)
 {
 	const char *name = observe_wish("WEFT_SERVE");
@@ -267,6 +283,7 @@ void doctor_machine(struct doctor *d)
 	look_at_faults(d);
 	look_at_log(d);
 	look_at_policy(d);
+	look_at_profile(d);
 	look_at_serving(d);
 	look_at_transports(d);
 }

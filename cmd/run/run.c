@@ -32,6 +32,8 @@ static const char usage[] =
 	"                  shared memory, but no program accesses memory of the other (WEFT_NEAR)\n"
 	"  --crc off       iWARP: agree to no CRC, if the other end does too (WEFT_CRC)\n"
 	"  --policy WHICH  open or strict: then peers reach its memory by windows only (WEFT_POLICY)\n"
+	"  --profile WHICH host or io: its adapter has the ports and queue pairs of one of a host, or\n"
+	"                  of an I/O adapter, whose memory no peer reaches (WEFT_PROFILE)\n"
 	"  --serve         a thread of weft's does all of the work, and keeps a processor busy: posting\n"
 	"                  and polling make no system call (WEFT_SERVE=on)\n"
 	"  --faults SPEC   make failures on purpose, such as seed=7,qp_error=0.001 (WEFT_FAULTS)\n"
@@ -58,6 +60,7 @@ static const struct {
 	{ { "node", required_argument, NULL, 'N' }, "WEFT_NODE" },
 	{ { "pcap", required_argument, NULL, 'p' }, "WEFT_PCAP" },
 	{ { "policy", required_argument, NULL, 'o' }, "WEFT_POLICY" },
+	{ { "profile", required_argument, NULL, 'r' }, "WEFT_PROFILE" },
 	{ { "serve", no_argument, NULL, 's' }, "WEFT_SERVE" },
 	{ { "trace", required_argument, NULL, 't' }, "WEFT_TRACE" },
 };
@@ -98,6 +101,7 @@ static int take_options(int argc, char **argv)
 {
 	struct option options[SETTINGS + 2] = { { "help", no_argument, NULL, 'h' } };
 	enum weft_policy policy;
+	enum weft_profile profile;
 	enum near_wish near;
 	bool is_on;
 	int option;
@@ -124,6 +128,8 @@ static int take_options(int argc, char **argv)
 			return misused("--near takes on, off or packets, not ", optarg);
 		if (option == 'o' && !policy_named(optarg, &policy))
 			return misused("--policy takes open or strict, not ", optarg);
+		if (option == 'r' && !profile_named(optarg, &profile))
+			return misused("--profile takes host or io, not ", optarg);
 		if (option == 'f' && !is_plan(optarg))
 			return STATUS_OWN;
 		if (setenv(variable(option), option == 's' ? "on" : optarg, 1) < 0) {

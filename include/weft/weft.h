@@ -64,6 +64,15 @@ enum weft_policy {
 	WEFT_POLICY_STRICT    /* windows only, as D1 demands */
 };
 
+/* SYS-04: what an adapter is for. It says what options are that are left 0. */
+enum weft_profile {
+	WEFT_PROFILE_NONE = 0,
+	WEFT_PROFILE_HOST, /* WEFT_HOST_PORTS, WEFT_HOST_QPS */
+	WEFT_PROFILE_IO	   /* at most WEFT_IO_PORTS; WEFT_IO_QPS; no peer reads or writes memory */
+};
+
+enum { WEFT_HOST_PORTS = 4, WEFT_HOST_QPS = 4096, WEFT_IO_PORTS = 2, WEFT_IO_QPS = 8 };
+
 struct weft_adapter_options {
 	uint32_t tags_max;	   /* of the region/window table; default 65536, below 2^24 */
 	uint32_t translations_max; /* pages of all page lists; default 2^20, at most 2^30 */
@@ -82,7 +91,9 @@ struct weft_adapter_options {
 	 * It must not call weft.
 	 */
 	void (*after_events)(void *context);
-	uint64_t reserved[3]; /* zero */
+	enum weft_profile profile;
+	uint32_t ports_max;   /* ports of its node, in a fabric, that it may have; default 254 */
+	uint64_t reserved[2]; /* zero */
 };
 
 /* Opens an adapter of this process. */
@@ -467,6 +478,7 @@ uint32_t weft_qp_number(const struct weft_qp *qp);
 
 struct weft_qp_attr {
 	enum weft_qp_state state;
+	/* With WEFT_PROFILE_IO there are none, whatever is asked for. */
 	uint32_t remote_rights;	  /* what a peer may do through this QP; default all */
 	bool is_register_enabled; /* SQR-01; needs a privileged domain (SQR-07) */
 	enum weft_failure on_failure;

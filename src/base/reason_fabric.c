@@ -109,4 +109,7 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 	ROW(WEFT_R_PATH_ALTERNATE) = { "path_alternate", "FAB-20", EHOSTUNREACH,
 				       "The peer has migrated to a path that is not the alternate one of "
 				       "this end: its packets are refused." },
+	ROW(WEFT_R_PROFILE_PORT) = { "profile_port", "SYS-04", EINVAL,
+				     "An adapter of this profile has fewer ports than the node: the "
+				     "first that has a cable is beyond them." },
 };

@@ -11,6 +11,18 @@ enum {
 	TRANSLATIONS_DEFAULT = 1 << 20,
 	OBJECTS_DEFAULT = 4096,
 	AHS_MAX = 16384,
+	PORTS_MAX = 254, /* IBA 14.2.5.3: of a node */
+};
+
+/* SYS-04. */
+static const struct profile {
+	uint32_t ports, qps; /* unless options say something else */
+	uint32_t ports_max;
+	uint32_t inbound_rights;
+} profiles[] = {
+	[WEFT_PROFILE_NONE] = { PORTS_MAX, OBJECTS_DEFAULT, PORTS_MAX, MEM_REMOTE_RIGHTS },
+	[WEFT_PROFILE_HOST] = { WEFT_HOST_PORTS, WEFT_HOST_QPS, PORTS_MAX, MEM_REMOTE_RIGHTS },
+	[WEFT_PROFILE_IO] = { WEFT_IO_PORTS, WEFT_IO_QPS, WEFT_IO_PORTS, 0 },
 };
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
@@ -23,7 +35,9 @@ static bool options_are_good(const struct weft_adapter_options *o)
 	return o->tags_max < MEM_TAGS_MAX && o->translations_max <= 1U << 30 &&
 	       o->qps_max <= ID_SLOTS_MAX && o->cqs_max <= ID_SLOTS_MAX &&
 	       o->srqs_max <= ID_SLOTS_MAX && o->pds_max <= ID_SLOTS_MAX &&
-	       (unsigned int)o->policy <= WEFT_POLICY_STRICT;
+	       (unsigned int)o->policy <= WEFT_POLICY_STRICT &&
+	       (unsigned int)o->profile <= WEFT_PROFILE_IO &&
+	       o->ports_max <= profiles[o->profile].ports_max;
 }
 
 static void adapter_release(struct adapter *a)
@@ -41,11 +55,10 @@ static void adapter_release(struct adapter *a)
 enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config)
 {
 	const struct weft_adapter_options *o = &config->options;
-	const struct mem_limits limits = {
+	struct mem_limits limits = {
 		.tags_max = or_default(o->tags_max, TAGS_DEFAULT),
 		.translations_max = or_default(o->translations_max, TRANSLATIONS_DEFAULT),
 		.pds_max = or_default(o->pds_max, OBJECTS_DEFAULT),
-		.qps_max = or_default(o->qps_max, OBJECTS_DEFAULT),
 		.policy = o->policy,
 		.secret = { config->secret[0], config->secret[1] },
 		.is_there = config->is_there,
@@ -55,7 +68,10 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 
 	if (!options_are_good(o))
 		return WEFT_R_BAD_ARGUMENT;
+	limits.qps_max = or_default(o->qps_max, profiles[o->profile].qps);
 	*a = (struct adapter){
+		.inbound_rights = profiles[o->profile].inbound_rights,
+		.ports_max = or_default(o->ports_max, profiles[o->profile].ports),
 		.trace = config->trace,
 		.faults = config->faults,
 		.pager = config->pager,

@@ -33,6 +33,8 @@ struct adapter {
 	uint64_t bytes_moved, messages_dropped;
 	const struct mem_pager *pager; /* of spaces over the process; NULL: none */
 	uint64_t authority;	       /* of its owner; 0: it is not claimed */
+	uint32_t inbound_rights;       /* what peers may do at most (SYS-04) */
+	uint32_t ports_max;	       /* of its node, in a fabric */
 };
 
 struct adapter_config {

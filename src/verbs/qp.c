@@ -160,7 +160,7 @@ enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *opt
 	q->outstanding_max = o.outstanding_max;
 	q->reads_max = o.outstanding_max;
 	q->is_every_send_signalled = o.is_every_send_signalled;
-	q->remote_rights = MEM_REMOTE_RIGHTS;
+	q->remote_rights = q->adapter->inbound_rights;
 	q->receiver_wait_ns = receiver_wait_default_ns;
 	event_source_init(&q->events, q->number, o.context);
 	pd->users++;
@@ -267,7 +267,7 @@ static void qp_modify_state(struct weft_qp *qp, enum weft_qp_state to)
 
 static void set_remote_rights(struct weft_qp *qp, uint32_t rights)
 {
-	qp->remote_rights = rights;
+	qp->remote_rights = rights & qp->adapter->inbound_rights;
 	if (qp->transport && qp->transport->rights_changed)
 		qp->transport->rights_changed(qp);
 }

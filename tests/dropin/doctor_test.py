@@ -295,6 +295,13 @@ def test_doctor_says_what_weft_policy_does(_folder):
         expect_equal(policy, [w for w in findings(doctor(WEFT_POLICY=policy), "warn") if "POLICY" in w], [])
 
 
+def test_sys_04_doctor_says_what_weft_profile_does(_folder):
+    expect_finding(doctor(WEFT_PROFILE="big"), "stop", "profile: WEFT_PROFILE=big: This is not host or io")
+    expect_finding(doctor(WEFT_PROFILE="io"), "warn", "programs have 8 queue pairs, and no peer reads")
+    for profile in ("", "host"):
+        expect_equal(profile, [w for w in findings(doctor(WEFT_PROFILE=profile), "warn") if "PROFILE" in w], [])
+
+
 def test_doctor_says_what_weft_serve_does(_folder):
     expect_finding(doctor(WEFT_SERVE="yes"), "warn", "serve: WEFT_SERVE=yes: This is not on or off")
     expect_finding(doctor(WEFT_SERVE="on"), "warn", "every program keeps a processor busy")

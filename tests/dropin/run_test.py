@@ -61,11 +61,11 @@ def test_run_passes_standard_input(_folder):
 
 def test_run_sets_the_environment(_folder):
     done = weft_run("--devices", "iw_lo", "--pcap=/x/%p", "--trace", "/t", "--log", "info",
-                    "--faults", "seed=7", "--policy", "strict", "--crc", "off", "--near=off", "--serve", "env",
+                    "--faults", "seed=7", "--policy", "strict", "--profile", "io", "--crc", "off", "--near=off", "--serve", "env",
                     WEFT_PCAP="old")
     lines = set(done.stdout.splitlines())
     for line in ("WEFT_DEVICES=iw_lo", "WEFT_PCAP=/x/%p", "WEFT_TRACE=/t", "WEFT_LOG=info",
-                 "WEFT_FAULTS=seed=7", "WEFT_POLICY=strict", "WEFT_CRC=off", "WEFT_NEAR=off",
+                 "WEFT_FAULTS=seed=7", "WEFT_POLICY=strict", "WEFT_PROFILE=io", "WEFT_CRC=off", "WEFT_NEAR=off",
                  "WEFT_SERVE=on"):
         expect(line, line in lines)
     plain = weft_run("env", KEPT="yes").stdout
@@ -81,6 +81,11 @@ def test_run_refuses_faults_that_it_cannot_read(_folder):
 def test_run_refuses_a_policy_that_is_none(_folder):
     expect_refused(weft_run("--policy", "lax", "true"), 125, "--policy takes open or strict, not lax")
     expect_equal("status", weft_run("--policy=open", "true").returncode, 0)
+
+
+def test_sys_04_run_refuses_a_profile_that_is_none(_folder):
+    expect_refused(weft_run("--profile", "big", "true"), 125, "--profile takes host or io, not big")
+    expect_equal("status", weft_run("--profile=host", "true").returncode, 0)
 
 
 def test_run_refuses_a_crc_that_is_not_on_or_off(_folder):

@@ -78,6 +78,18 @@ def test_fab_10_top_shows_cables_and_what_passes(folder):
         view.kill()
 
 
+def test_sys_04_sys_03_a_device_has_the_ports_of_its_profile(folder):
+    need("ibv_devinfo")
+    text = 'Switch 8 "S1"\n' + "".join('[%d] "H1"[%d]\n' % (i, i) for i in range(1, 7)) + 'Hca 6 "H1"\n'
+    with Fabric(folder, text=text) as fabric:
+        for profile, ports in ("io", 2), ("host", 4), (None, 6):
+            words = ["--profile", profile] if profile else []
+            done = subprocess.run([WEFT, "run", "--node", "H1", *words, "ibv_devinfo"], text=True, stdout=subprocess.PIPE,
+                                  env=environment(WEFT_FABRIC=fabric.name))
+            expect(done.stdout, "phys_port_cnt:\t\t\t%d\n" % ports in done.stdout)
+            expect_equal("ports", done.stdout.count("\tport:\t"), ports)
+
+
 def test_fab_07_links_hide_errors_and_count_them(folder):
     need("ib_write_bw")
     with Fabric(folder) as fabric:

@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <weft/roce.h>
+
 #include "driver/fabric/fabric_hub.h"
 #include "driver/sys/fabric_client.h"
 #include "roles/fabric_server.h"
@@ -26,7 +28,9 @@ static const char topology_text[] = "switchguid=0x1000\n"
 				    "Hca 2 \"h1\"\n"
 				    "Hca 2 \"h2\"\n"
 				    "Hca 1 \"twin-a\" # \"twin\"\n"
-				    "Hca 1 \"twin-b\" # \"twin\"\n";
+				    "Hca 1 \"twin-b\" # \"twin\"\n"
+				    "Hca 6 \"wide\"\n"
+				    "[3] \"S-1\"[4]\n";
 
 static struct {
 	struct fabric_server *server;
@@ -193,7 +197,7 @@ TEST(test_fab_22a_a_node_is_found_by_name_number_and_guid)
 
 TEST(test_fab_22a_a_node_that_is_not_there_is_refused)
 {
-	static const char *const names[] = { "",   "absent", "twin", "#5", "#",
+	static const char *const names[] = { "",   "absent", "twin", "#6", "#",
 					     "0x", "0x77",   "0x0",  "#1x" };
 	struct fabric_msg_port p;
 
@@ -206,6 +210,33 @@ TEST(test_fab_22a_a_node_that_is_not_there_is_refused)
 	EXPECT_EQ(ask(FABRIC_MSG_ATTACH, "leaf", 1, 0), WEFT_R_FABRIC_NODE);
 	EXPECT_EQ(ask(FABRIC_MSG_ATTACH, "leaf", 0, 0), WEFT_OK);
 	EXPECT_EQ(ask(FABRIC_MSG_MANAGER, "absent", 0, 0), WEFT_R_FABRIC_NODE);
+	bed_close();
+}
+
+/* The only cable is at port 3. */
+static enum weft_reason open_at_wide(const struct weft_adapter_options *options)
+{
+	struct weft_adapter *adapter;
+	enum weft_reason r;
+
+	MUST(weft_adapter_open(options, &adapter));
+	r = weft_roce_open(adapter);
+	MUST(weft_adapter_close(adapter));
+	return r;
+}
+
+TEST(test_sys_04_an_io_adapter_has_two_ports_and_one_of_a_host_four)
+{
+	bed_open();
+	REQUIRE(setenv("WEFT_NODE", "wide", 1) == 0);
+	EXPECT_EQ(open_at_wide(&(struct weft_adapter_options){ .profile = WEFT_PROFILE_HOST }),
+		  WEFT_OK);
+	EXPECT_EQ(open_at_wide(&(struct weft_adapter_options){ .profile = WEFT_PROFILE_IO }),
+		  WEFT_R_PROFILE_PORT);
+	EXPECT_EQ(open_at_wide(&(struct weft_adapter_options){ .ports_max = 2 }),
+		  WEFT_R_PROFILE_PORT);
+	EXPECT_EQ(open_at_wide(&(struct weft_adapter_options){ .ports_max = 3 }), WEFT_OK);
+	REQUIRE(unsetenv("WEFT_NODE") == 0);
 	bed_close();
 }
 

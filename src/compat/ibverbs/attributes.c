@@ -69,7 +69,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE),
 		.vendor_id = VENDOR_ID,
-		.max_qp = ENGINE_OBJECTS,
+		.max_qp = (int)engine_qps_max(),
 		.max_qp_wr = QUEUE_MAX,
 		.device_cap_flags = device_capabilities(device_of(context->device)),
 		.max_sge = WEFT_SGES_MAX,

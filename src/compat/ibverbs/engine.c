@@ -77,12 +77,40 @@ static void register_fork(void)
 	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
+/* What the user has named wrongly opens nothing: no need to complain of it here. */
+static enum weft_profile profile_of_user(void)
+{
+	enum weft_profile profile;
+
+	(void)profile_wished(&profile);
+	return profile;
+}
+
+uint32_t engine_qps_max(void)
+{
+	static const uint32_t qps[] = { [WEFT_PROFILE_NONE] = ENGINE_OBJECTS,
+					[WEFT_PROFILE_HOST] = WEFT_HOST_QPS,
+					[WEFT_PROFILE_IO] = WEFT_IO_QPS };
+
+	return qps[profile_of_user()];
+}
+
+uint32_t engine_ports_max(void)
+{
+	static const uint32_t ports[] = { [WEFT_PROFILE_NONE] = UINT8_MAX,
+					  [WEFT_PROFILE_HOST] = WEFT_HOST_PORTS,
+					  [WEFT_PROFILE_IO] = WEFT_IO_PORTS };
+
+	return ports[profile_of_user()];
+}
+
 static enum weft_reason open_adapter(enum weft_policy policy)
 {
 	const struct weft_adapter_options options = {
 		.tags_max = ENGINE_TAGS,
 		.translations_max = ENGINE_TRANSLATIONS,
-		.qps_max = ENGINE_OBJECTS,
+		.qps_max = engine_qps_max(),
+		.profile = profile_of_user(),
 		.cqs_max = ENGINE_OBJECTS,
 		.srqs_max = ENGINE_OBJECTS,
 		.pds_max = ENGINE_OBJECTS,
@@ -108,8 +136,11 @@ static enum weft_reason open_adapter(enum weft_policy policy)
 enum weft_reason engine_get(enum weft_policy policy)
 {
 	enum weft_policy wished;
+	enum weft_profile profile;
 	enum weft_reason r = policy_wished(&wished);
 
+	if (r == WEFT_OK)
+		r = profile_wished(&profile);
 	if (r != WEFT_OK)
 		return r;
 	pthread_mutex_lock(&engine.lock);

@@ -18,6 +18,10 @@ enum { ENGINE_TAGS = 1 << 18, ENGINE_TRANSLATIONS = 1 << 12, ENGINE_OBJECTS = 1 
 enum weft_reason engine_get(enum weft_policy policy);
 void engine_put(const struct weft_adapter *adapter);
 
+/* Of its profile, which the user may want (WEFT_PROFILE): queue pairs; ports of a node. */
+uint32_t engine_qps_max(void);
+uint32_t engine_ports_max(void);
+
 /* Keeps the adapter from being opened or closed, and the process from forking. */
 void engine_lock(void);
 void engine_unlock(void);

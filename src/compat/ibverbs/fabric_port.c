@@ -8,6 +8,7 @@
 
 #include "compat/ibverbs/attributes.h"
 #include "compat/ibverbs/device.h"
+#include "compat/ibverbs/engine.h"
 #include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/say.h"
 #include "driver/sys/fabric_client.h"
@@ -53,11 +54,19 @@ int fabric_node_look(struct device *d)
 	return 0;
 }
 
+/* An adapter has no more ports than its profile says (SYS-04). */
+static uint8_t ports_of(const struct fabric_msg_port *p)
+{
+	uint32_t most = engine_ports_max();
+
+	return p->node_info.ports < most ? p->node_info.ports : (uint8_t)most;
+}
+
 uint8_t fabric_port_count(void)
 {
 	struct fabric_msg_port p;
 
-	return look(1, &p) == 0 ? p.node_info.ports : 0;
+	return look(1, &p) == 0 ? ports_of(&p) : 0;
 }
 
 void fabric_device_tell(struct ibv_device_attr *attr)
@@ -72,7 +81,7 @@ void fabric_device_tell(struct ibv_device_attr *attr)
 	attr->vendor_part_id = p.node_info.device;
 	attr->hw_ver = p.node_info.revision;
 	attr->max_pkeys = p.node_info.pkeys;
-	attr->phys_port_cnt = p.node_info.ports;
+	attr->phys_port_cnt = ports_of(&p);
 	attr->local_ca_ack_delay = 0;
 }
 

@@ -121,6 +121,11 @@ extern const char policy_unknown[];
  */
 enum weft_reason policy_wished(enum weft_policy *policy);
 
+/* The same of WEFT_PROFILE: host or io; else none (SYS-04). */
+bool profile_named(const char *name, enum weft_profile *profile);
+extern const char profile_unknown[];
+enum weft_reason profile_wished(enum weft_profile *profile);
+
 /* What `on` or `off` means. False: it is neither, and *is_on stays. */
 bool switch_named(const char *name, bool *is_on);
 

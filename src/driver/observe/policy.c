@@ -31,6 +31,29 @@ enum weft_reason policy_wished(enum weft_policy *policy)
 	return WEFT_R_BAD_ARGUMENT;
 }
 
+const char profile_unknown[] = "This is not host or io, so no device opens";
+
+bool profile_named(const char *name, enum weft_profile *profile)
+{
+	bool is_io = strcmp(name, "io") == 0;
+
+	if (!is_io && strcmp(name, "host") != 0)
+		return false;
+	*profile = is_io ? WEFT_PROFILE_IO : WEFT_PROFILE_HOST;
+	return true;
+}
+
+enum weft_reason profile_wished(enum weft_profile *profile)
+{
+	const char *name = observe_wish("WEFT_PROFILE");
+
+	*profile = WEFT_PROFILE_NONE;
+	if (!name || profile_named(name, profile))
+		return WEFT_OK;
+	observe_complain("WEFT_PROFILE", name, profile_unknown);
+	return WEFT_R_BAD_ARGUMENT;
+}
+
 bool switch_named(const char *name, bool *is_on)
 {
 	bool is_named_on = strcmp(name, "on") == 0;

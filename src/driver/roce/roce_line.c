@@ -93,9 +93,12 @@ enum weft_reason roce_line_open(struct roce *r)
 	if (!fabric_is_ours(&config.fabric, &config.node))
 		return udp_open(&(struct udp_config){ .watch = watch, .owner = r->net }, &r->udp);
 	reason = fabric_attach_open(&config, &r->fabric);
-	if (reason == WEFT_OK)
-		learn(r);
-	return reason;
+	if (reason != WEFT_OK)
+		return reason;
+	learn(r);
+	return fabric_attach_port(r->fabric) <= r->net->adapter->core.ports_max
+		       ? WEFT_OK
+		       : WEFT_R_PROFILE_PORT;
 }
 
 void roce_line_close(struct roce *r)

@@ -198,6 +198,45 @@ TEST(test_weft_policy_makes_a_strict_program_no_laxer)
 	in_child(wished_open);
 }
 
+/* A peer writes no memory of an I/O adapter, which says how few queue pairs it has. */
+static void wished_io(void)
+{
+	struct ibv_device_attr attr;
+	struct ibv_mr *mr;
+	struct roce r;
+
+	REQUIRE(setenv("WEFT_PROFILE", "io", 1) == 0);
+	roce_make(&r, IBV_QPT_RC);
+	REQUIRE(ibv_query_device(r.pd->context, &attr) == 0);
+	EXPECT_EQ(attr.max_qp, 8);
+	roce_connect(&r);
+	mr = ibv_reg_mr(r.pd, r.far.memory, WINDOW, IBV_ACCESS_LOCAL_WRITE | REMOTE);
+	REQUIRE(mr);
+	roce_write(&r, mr->rkey, IBV_WC_REM_ACCESS_ERR);
+	EXPECT_EQ(reason_of(r.far.qp), WEFT_R_QP_REMOTE_RIGHTS);
+	EXPECT_EQ(r.far.memory[0], 0);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	roce_free(&r);
+}
+
+TEST(test_sys_04_peers_write_no_memory_of_an_io_adapter)
+{
+	in_child(wished_io);
+}
+
+static void wished_no_profile(void)
+{
+	const struct weftdv_device_attr open = { 0 };
+
+	REQUIRE(setenv("WEFT_PROFILE", "IO", 1) == 0);
+	open_is_refused(&open, EINVAL);
+}
+
+TEST(test_sys_04_weft_profile_that_is_none_opens_no_device)
+{
+	in_child(wished_no_profile);
+}
+
 static void wished_something(void)
 {
 	const struct weftdv_device_attr open = { 0 };

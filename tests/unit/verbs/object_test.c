@@ -36,6 +36,9 @@ TEST(test_qp_03_adapter_options_out_of_range)
 		{ .srqs_max = 65536 },
 		{ .pds_max = 65536 },
 		{ .policy = (enum weft_policy)2 },
+		{ .profile = (enum weft_profile)3 },
+		{ .ports_max = 255 },
+		{ .profile = WEFT_PROFILE_IO, .ports_max = 3 },
 	};
 	struct weft_adapter *adapter = NULL;
 
@@ -43,6 +46,50 @@ TEST(test_qp_03_adapter_options_out_of_range)
 		EXPECT_EQ(weft_adapter_open(&bad[i], &adapter), WEFT_R_BAD_ARGUMENT);
 	EXPECT(!adapter);
 	EXPECT_EQ(weft_adapter_open(NULL, NULL), WEFT_R_NULL_ARGUMENT);
+}
+
+static uint32_t rights_after(struct weft_qp *qp, uint32_t asked)
+{
+	struct weft_qp_attr attr = { .remote_rights = asked };
+
+	MUST(weft_qp_modify(qp, &attr, WEFT_QP_REMOTE_RIGHTS));
+	MUST(weft_qp_query(qp, &attr));
+	return attr.remote_rights;
+}
+
+/* Peers are granted nothing by any queue pair of an I/O adapter, and it has few. */
+TEST(test_sys_04_an_io_adapter_has_few_queue_pairs_and_no_inbound_rdma)
+{
+	static const uint32_t all = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC;
+	const struct weft_adapter_options profiles[] = { { .profile = WEFT_PROFILE_IO },
+							 { .profile = WEFT_PROFILE_HOST } };
+	const uint32_t most[] = { 8, 4096 }, rights[] = { 0, all };
+
+	for (int i = 0; i < 2; i++) {
+		static struct weft_qp *qps[4097];
+		struct weft_qp_options o = { .service = WEFT_RC };
+		struct weft_adapter *adapter;
+		struct weft_qp_attr attr;
+		struct weft_pd *pd;
+		uint32_t count = 0;
+
+		MUST(weft_adapter_open(&profiles[i], &adapter));
+		MUST(weft_pd_create(adapter, NULL, &pd));
+		MUST(weft_cq_create(adapter, NULL, &o.send_cq));
+		o.recv_cq = o.send_cq;
+		while (count < 4097 && weft_qp_create(pd, &o, &qps[count]) == WEFT_OK)
+			count++;
+		EXPECT_EQ(count, most[i]);
+		MUST(weft_qp_query(qps[0], &attr));
+		EXPECT_EQ(attr.remote_rights, rights[i]);
+		EXPECT_EQ(rights_after(qps[0], all), rights[i]);
+		EXPECT_EQ(rights_after(qps[0], WEFT_REMOTE_READ), rights[i] & WEFT_REMOTE_READ);
+		while (count > 0)
+			MUST(weft_qp_destroy(qps[--count]));
+		MUST(weft_cq_destroy(o.send_cq));
+		MUST(weft_pd_destroy(pd));
+		MUST(weft_adapter_close(adapter));
+	}
 }
 
 TEST(test_qp_18_as_many_objects_as_the_adapter_was_opened_for)
