@@ -291,7 +291,7 @@ TEST(test_fab_09_cables_are_cut_and_mended)
 	EXPECT_EQ(state_of("h1"), SM_PORT_INIT);
 	all = asking(FABRIC_MSG_CUT, "leaf", 0);
 	EXPECT_EQ(fabric_client_ask_once(&all, &answer), WEFT_OK);
-	EXPECT_EQ(answer.value, 3);
+	EXPECT_EQ(answer.value, 4);
 	EXPECT_EQ(state_of("h2"), SM_PORT_DOWN);
 	EXPECT_EQ(ask(FABRIC_MSG_ERRORS, "h1", 1, 1000000), WEFT_OK);
 	EXPECT_EQ(ask(FABRIC_MSG_DEGRADE, "h1", 1, 4), WEFT_OK);
