@@ -283,6 +283,27 @@ TEST(test_iba_7_2_7_no_datagram_of_management_leaves_by_a_port_without_a_link)
 	node_bed_close(b);
 }
 
+/* IBA C14-9: each port of an endnode is an end of its own. */
+TEST(test_iba_14_2_2_a_route_of_an_endnode_begins_at_its_own_port)
+{
+	struct node_bed *b = node_bed_open();
+	uint32_t end = node_bed_add(b, SM_NODE_CA, 2), far = node_bed_add(b, SM_NODE_CA, 1);
+	uint8_t bytes[IBA_FRAME_MAX];
+
+	node_bed_cable(b, end, 2, far, 1);
+	for (uint8_t port = 1; port <= 2; port++) {
+		struct smp s = node_bed_route(node_bed_smp(MAD_GET, SM_NODE_INFO, 0), 1,
+					      (const uint8_t[]){ 2 });
+		uint32_t length = node_bed_frame(bytes, &s, IBA_LID_PERMISSIVE, IBA_LID_PERMISSIVE);
+
+		b->came_count = 0;
+		node_bed_post(b, end, port, bytes, length);
+		EXPECT_EQ(b->came_count, port == 2); /* the answer */
+	}
+	EXPECT_EQ(b->nodes[end].refusal, WEFT_R_NODE_ROUTE);
+	node_bed_close(b);
+}
+
 /* A request that is at its end already: what it says of its way back is its sender's word. */
 TEST(test_iba_14_2_2_an_answer_without_a_way_back_ends)
 {
