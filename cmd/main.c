@@ -38,6 +38,8 @@ static const char environment[] =
 	"                    fails or is not connected, and why; info: for those that end well, too\n"
 	"  WEFT_POLICY=P     under weft run: open (the default); strict: peers reach windows only, and\n"
 	"                    no memory region, whatever its rights\n"
+	"  WEFT_PROFILE=P    under weft run: host or io, the ports and queue pairs of such an adapter;\n"
+	"                    peers reach no memory of an I/O adapter\n"
 	"  WEFT_SERVE=on     under weft run: a thread of weft's does all of the work, and keeps a\n"
 	"                    processor busy; posting and polling make no system call\n"
 	"  WEFT_STAT=off     do not show counters to weft stat\n";
