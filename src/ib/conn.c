@@ -557,7 +557,7 @@ static void ib_advance(struct weft_qp *qp, uint64_t now_ns)
 		return;
 	}
 	r->is_hungry = false;
-	r->is_ack_due = true;
+	responder_ack_all(r);
 	conn_ready(c);
 }
 

@@ -53,12 +53,26 @@ static uint8_t credits(struct ib_conn *c)
 	return iba_credit_code(count);
 }
 
+/*
+ * AMB-35: over IP one ACK is of all frames before it, in a fabric each frame has its own. The MSN
+ * is that of now: the peer knows of what has ended as early as it can.
+ */
+static uint32_t ack_psn(const struct ib_conn *c)
+{
+	const struct responder *r = &c->resp;
+	bool is_owed = iba_psn_is_before(r->psn_unsaid, r->psn) &&
+		       iba_psn_distance(r->psn_unsaid, r->psn) <= IB_WINDOW_DEFAULT;
+
+	return ib_path_is_local(&c->path) && is_owed ? r->psn_unsaid
+						     : iba_psn_add(r->psn, IBA_PSN_MASK);
+}
+
 static void make_ack(struct ib_conn *c, struct ib_out *out)
 {
 	struct responder *r = &c->resp;
 	struct iba_packet p = {
 		.opcode = iba_opcode(conn_service(c), IBA_ACKNOWLEDGE),
-		.psn = r->is_nak_due ? r->psn : iba_psn_add(r->psn, IBA_PSN_MASK),
+		.psn = r->is_nak_due ? r->psn : ack_psn(c),
 		.msn = r->msn,
 	};
 
@@ -74,8 +88,9 @@ static void make_ack(struct ib_conn *c, struct ib_out *out)
 	} else {
 		p.syndrome = iba_syndrome_ack(credits(c));
 	}
+	r->psn_unsaid = iba_psn_add(p.psn, 1);
+	r->is_ack_due = !r->is_nak_due && r->psn_unsaid != r->psn;
 	r->is_nak_due = false;
-	r->is_ack_due = false;
 	packet_make(c, &p, NULL, out);
 }
 
@@ -253,6 +268,9 @@ static void step(struct ib_conn *c, const struct resource *e)
 		}
 	}
 	/* Behind the last answer all before it is acknowledged too, if nothing came since. */
+	if (r->res_at == r->res_next &&
+	    iba_psn_is_before(r->psn_unsaid, iba_psn_add(e->psn, e->count)))
+		r->psn_unsaid = iba_psn_add(e->psn, e->count);
 	if (r->res_at == r->res_next && iba_psn_add(e->psn, e->count) == r->psn)
 		r->is_ack_due = false;
 }

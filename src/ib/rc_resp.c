@@ -19,12 +19,6 @@
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
-static void acknowledge(struct ib_conn *c)
-{
-	c->resp.is_ack_due = true;
-	conn_ready(c);
-}
-
 /* Until the expected packet comes nothing else is executed (IBA 9.7.5.2.8). */
 static void nak(struct ib_conn *c, uint8_t syndrome)
 {
@@ -321,7 +315,8 @@ static enum weft_reason take_duplicate(struct ib_conn *c, const struct iba_packe
 	tally_of(c->port, c->resp.qp)->duplicates++;
 	if (kind == IBA_KIND_READ || kind == IBA_KIND_ATOMIC)
 		return answer_again(c, p);
-	acknowledge(c);
+	responder_ack_all(&c->resp);
+	conn_ready(c);
 	return WEFT_OK;
 }
 
@@ -385,8 +380,10 @@ static void take_message(struct ib_conn *c, const struct iba_packet *p)
 	r->psn = iba_psn_add(r->psn, 1 + p->run);
 	if (iba_form(p->opcode)->traits & IBA_LAST)
 		r->msn = iba_psn_add(r->msn, 1);
-	if (p->is_ack_requested)
-		acknowledge(c);
+	if (p->is_ack_requested || ib_path_is_local(&c->path)) { /* AMB-35 */
+		responder_ack(r, p->psn);
+		conn_ready(c);
+	}
 }
 
 void rc_resp_page_came(struct ib_conn *c)

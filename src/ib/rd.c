@@ -179,7 +179,7 @@ static enum weft_reason take_resync(struct ib_conn *c, const struct iba_packet *
 		r->psn = iba_psn_add(p->psn, 1);
 		r->src_qp = p->src_qp;
 	}
-	r->is_ack_due = true;
+	responder_ack_all(r);
 	conn_ready(c);
 	return WEFT_OK;
 }

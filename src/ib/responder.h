@@ -7,6 +7,7 @@
 
 #include "ib/message.h"
 #include "wire/iba_aeth.h"
+#include "wire/iba_psn.h"
 
 /* A Read or atomic of the peer: kept for its response, and for repeated responses. */
 struct resource {
@@ -37,6 +38,7 @@ struct responder {
 	struct message in;
 	/* To be sent after all responses. */
 	bool is_ack_due, is_nak_due;
+	uint32_t psn_unsaid; /* in a fabric: of the first frame whose ACK is due */
 	uint32_t src_qp;	  /* RD: queue pair of the latest request, to which replies go */
 	uint8_t nak;		  /* syndrome */
 	bool is_deaf;		  /* after a NAK or RNR NAK: takes only the expected packet */
@@ -64,6 +66,20 @@ struct responder {
 static inline bool responder_is_answering(const struct responder *r)
 {
 	return r->res_at != r->res_next || r->again_first != r->again_next;
+}
+
+/* An ACK is due; in a fabric, of each frame from that PSN on. */
+static inline void responder_ack(struct responder *r, uint32_t psn)
+{
+	if (!r->is_ack_due)
+		r->psn_unsaid = psn;
+	r->is_ack_due = true;
+}
+
+/* One of all that has come. */
+static inline void responder_ack_all(struct responder *r)
+{
+	responder_ack(r, iba_psn_add(r->psn, IBA_PSN_MASK));
 }
 
 /* rc_resp.c */

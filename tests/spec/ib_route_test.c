@@ -106,6 +106,58 @@ TEST(test_fab_02_packets_leave_as_frames)
 	}
 }
 
+/* Sends that come, each of which takes a receive; acknowledgements are not asked for. */
+static void put_sends(struct ib_bed *b, const struct ib_config *k, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		struct iba_frame f = frame_of(b, k, send_only((P0 + i) & IBA_PSN_MASK));
+
+		f.packet.is_ack_requested = false;
+		EXPECT_EQ(put(b, &f), WEFT_OK);
+		bed_completed(b, 1 + i, WEFT_SUCCESS);
+	}
+}
+
+/* AMB-35: though it asks for none, and several came before there was time for an answer. */
+TEST(test_rc_02_each_frame_in_a_fabric_has_an_acknowledgement_of_its_own)
+{
+	const struct ib_config k = route_config(false);
+	struct ib_bed *b = bed_open(&k, WEFT_RC);
+
+	for (uint32_t i = 0; i < 7; i++)
+		bed_recv(b, 1 + i, 0, 64);
+	put_sends(b, &k, 0, 1);
+	bed_expect_ack(b, IBA_SYNDROME_ACK, P0);
+	bed_silent(b);
+	b->is_held = true;
+	put_sends(b, &k, 1, 5);
+	b->is_held = false;
+	bed_run(b);
+	for (uint32_t i = 1; i < 5; i++)
+		bed_expect_ack(b, IBA_SYNDROME_ACK, (P0 + i) & IBA_PSN_MASK);
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* A duplicate has one answer, for all that has come. */
+TEST(test_rc_02_a_duplicate_in_a_fabric_is_acknowledged_once)
+{
+	const struct ib_config k = route_config(false);
+	struct ib_bed *b = bed_open(&k, WEFT_RC);
+	struct iba_frame f;
+
+	for (uint32_t i = 0; i < 4; i++)
+		bed_recv(b, 1 + i, 0, 64);
+	put_sends(b, &k, 0, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		bed_expect_ack(b, IBA_SYNDROME_ACK, (P0 + i) & IBA_PSN_MASK);
+	f = frame_of(b, &k, send_only(P0));
+	EXPECT_EQ(put(b, &f), WEFT_OK);
+	bed_expect_ack(b, IBA_SYNDROME_ACK, (P0 + 2) & IBA_PSN_MASK);
+	bed_silent(b);
+	bed_close(b);
+}
+
 /* IBA 9.6.1.5: a connection hears its peer by its own route only. */
 TEST(test_rc_01_frame_by_another_route_is_refused)
 {
