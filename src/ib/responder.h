@@ -38,7 +38,7 @@ struct responder {
 	struct message in;
 	/* To be sent after all responses. */
 	bool is_ack_due, is_nak_due;
-	uint32_t psn_unsaid; /* in a fabric: of the first frame whose ACK is due */
+	uint32_t psn_unsaid;	  /* in a fabric: of the first frame whose ACK is due */
 	uint32_t src_qp;	  /* RD: queue pair of the latest request, to which replies go */
 	uint8_t nak;		  /* syndrome */
 	bool is_deaf;		  /* after a NAK or RNR NAK: takes only the expected packet */
