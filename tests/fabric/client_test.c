@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a program makes of a fabric's process that is not there, lies, or ends (driver/sys). */
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,9 +34,13 @@ static const char *name_of_test(void)
 static void *stub_run(void *of)
 {
 	struct stub *stub = of;
+	struct pollfd p = { .fd = stub->listener, .events = POLLIN };
 	uint8_t bytes[4096];
-	int fd = accept(stub->listener, NULL, NULL);
+	int fd;
 
+	REQUIRE(poll(&p, 1, -1) == 1); /* accept() does not wait */
+	fd = accept(stub->listener, NULL, NULL);
+	REQUIRE(fd >= 0);
 	(void)!recv(fd, bytes, sizeof(bytes), 0);
 	if (stub->has_answer)
 		(void)fabric_msg_send(fd, &stub->answer);
