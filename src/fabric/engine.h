@@ -87,6 +87,7 @@ struct engine_owner {
 	bool is_ready;
 	bool wants_room; /* one of its lanes is full */
 	bool is_starved; /* the fabric is */
+	struct fabric_lane *peeked;
 	struct fabric_lane local;
 	struct fabric_lane posts[FLIT_LANES];
 };

@@ -248,6 +248,23 @@ static bool has_room(struct fabric *f, struct engine_owner *o, struct fabric_lan
 	return false;
 }
 
+/* What a node makes of a frame of an owner; agents write into a copy. */
+static struct fabric_way node_post(struct fabric *f, uint32_t node, uint32_t port,
+				   const uint8_t **bytes, uint32_t length)
+{
+	struct engine_node *n = &f->nodes[node];
+	struct iba_lrh h;
+
+	if (iba_lrh_decode(&h, *bytes, length) == WEFT_OK &&
+	    !engine_is_for_agents(*bytes, length, &h))
+		return fabric_node_post_data(&n->agents, port, *bytes, length);
+	if (needs_counts(*bytes))
+		engine_counts_settle(f, node);
+	memcpy(f->scratch, *bytes, length);
+	*bytes = f->scratch;
+	return fabric_node_post(&n->agents, f->now_ns, port, f->scratch, length);
+}
+
 bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *bytes,
 		 uint32_t length)
 {
@@ -269,14 +286,11 @@ bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *
 		lane = &o->posts[0];
 	if (!has_room(f, o, lane, flits_of(length)))
 		return false;
-	if (needs_counts(bytes) && engine_is_for_agents(bytes, length, &h))
-		engine_counts_settle(f, node);
-	memcpy(f->scratch, bytes, length);
-	way = fabric_node_post(&n->agents, f->now_ns, port, f->scratch, length);
+	way = node_post(f, node, port, &bytes, length);
 	if (way.to == FABRIC_TO_OWNER)
-		(void)local_put(f, node, way.port, f->scratch, way.length);
+		(void)local_put(f, node, way.port, bytes, way.length);
 	else if (way.to != FABRIC_TO_NOWHERE)
-		(void)send_from(f, node, lane, &way, f->scratch);
+		(void)send_from(f, node, lane, &way, bytes);
 	if (n->agents.changed || way.to != FABRIC_TO_SUBNET)
 		engine_mark_node(f, node);
 	return true;
@@ -314,33 +328,83 @@ static struct fabric_frame *next_for(struct fabric *f, struct engine_owner *o)
 	return fr;
 }
 
-uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t bytes[IBA_FRAME_MAX])
+/* What a node makes of a frame that has come; agents write into a copy. True: it is the owner's. */
+static bool node_recv(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *bytes,
+		      uint32_t length)
+{
+	struct engine_node *n = &f->nodes[node];
+	struct fabric_way way;
+	struct iba_lrh h;
+
+	if (iba_lrh_decode(&h, bytes, length) == WEFT_OK &&
+	    !engine_is_for_agents(bytes, length, &h)) {
+		way = fabric_node_recv_data(&n->agents, port, bytes, length);
+		if (n->agents.changed)
+			engine_mark_node(f, node);
+		return way.to == FABRIC_TO_OWNER;
+	}
+	memcpy(f->scratch, bytes, length);
+	way = fabric_node_recv(&n->agents, f->now_ns, port, f->scratch, length);
+	if (n->agents.changed)
+		engine_mark_node(f, node);
+	if (way.to == FABRIC_TO_OWNER && way.port == port)
+		return true;
+	agent_send(f, node, &way, f->scratch);
+	return false;
+}
+
+static void take_last(struct fabric *f, struct fabric_lane *lane)
+{
+	fabric_lane_pass(lane);
+	if (lane->kind == ENGINE_IN && f->nodes[lane->owner].agents.cfg.type == SM_NODE_ROUTER)
+		engine_router_relay(f, lane); /* what waited behind it */
+}
+
+uint32_t fabric_peek(struct fabric *f, uint32_t node, uint32_t port, const uint8_t **bytes)
 {
 	struct engine_owner *o = owner_of(f, node, port);
-	struct engine_node *n = &f->nodes[node];
 	struct fabric_frame *fr;
 
 	CHECK(o);
 	while ((fr = next_for(f, o))) {
-		struct fabric_way way = { .to = FABRIC_TO_OWNER, .port = port };
-		struct fabric_lane *lane = fr->lane;
-		bool is_new = !fr->is_routed;
-		uint32_t length = fr->bytes;
-
-		fabric_frame_copy(fr, f->cfg.has_vcrc, bytes);
-		fabric_lane_pass(lane);
-		if (lane->kind == ENGINE_IN && n->agents.cfg.type == SM_NODE_ROUTER)
-			engine_router_relay(f, lane); /* what waited behind it */
-		if (!is_new)
-			return length;
-		way = fabric_node_recv(&n->agents, f->now_ns, port, bytes, length);
-		if (n->agents.changed)
-			engine_mark_node(f, node);
-		if (way.to == FABRIC_TO_OWNER && way.port == port)
-			return length;
-		agent_send(f, node, &way, bytes);
+		*bytes = fabric_frame_bytes(fr, f->cfg.has_vcrc);
+		o->peeked = fr->lane;
+		if (fr->is_routed)
+			return fr->bytes;
+		fr->is_routed = true;
+		if (node_recv(f, node, port, *bytes, fr->bytes))
+			return fr->bytes;
+		take_last(f, fr->lane);
 	}
+	o->peeked = NULL;
 	return 0;
+}
+
+void fabric_pass(struct fabric *f, uint32_t node, uint32_t port)
+{
+	struct engine_owner *o = owner_of(f, node, port);
+	struct fabric_lane *lane = o->peeked;
+
+	CHECK(lane);
+	o->peeked = NULL;
+	take_last(f, lane);
+}
+
+uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t bytes[IBA_FRAME_MAX])
+{
+	const uint8_t *at;
+	uint32_t length = fabric_peek(f, node, port, &at);
+
+	if (length == 0)
+		return 0;
+	memcpy(bytes, at, length);
+	fabric_pass(f, node, port);
+	return length;
+}
+
+uint8_t *fabric_room(struct fabric *f)
+{
+	return fabric_pool_room(&f->pool);
 }
 
 /* ---- Counters ------------------------------------------------------------------------------- */

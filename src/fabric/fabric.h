@@ -57,7 +57,20 @@ void fabric_close(struct fabric *own_f);
 bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *bytes,
 		 uint32_t length);
 
-/* The next frame for the owner, lane 15 first; returns its length; 0: there is none. */
+/*
+ * Room for IBA_FRAME_MAX bytes: a frame that is posted from there need not be copied. The next one
+ * needs a new room. NULL: memory is short.
+ */
+uint8_t *fabric_room(struct fabric *f);
+
+/*
+ * The next frame for the owner, lane 15 first; returns its length; 0: there is none. Its bytes stay
+ * where they are until the next call but fabric_pass(), which takes it away.
+ */
+uint32_t fabric_peek(struct fabric *f, uint32_t node, uint32_t port, const uint8_t **bytes);
+void fabric_pass(struct fabric *f, uint32_t node, uint32_t port);
+
+/* Both, to a copy. */
 uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t bytes[IBA_FRAME_MAX]);
 
 /*

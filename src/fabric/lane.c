@@ -97,6 +97,28 @@ static struct fabric_bytes *bytes_new(struct fabric_pool *p, uint32_t length)
 	return b;
 }
 
+uint8_t *fabric_pool_room(struct fabric_pool *p)
+{
+	if (!p->room)
+		p->room = bytes_new(p, IBA_FRAME_MAX);
+	return p->room ? p->room->at : NULL;
+}
+
+/* Of a frame; a small one needs less than the room that it may be in. NULL: memory is short. */
+static struct fabric_bytes *bytes_of(struct fabric_pool *p, const uint8_t *bytes, uint32_t length)
+{
+	struct fabric_bytes *b = p->room;
+
+	if (b && bytes == b->at && length > SMALL_BYTES) {
+		p->room = NULL;
+		return b;
+	}
+	b = bytes_new(p, length);
+	if (b)
+		memcpy(b->at, bytes, length);
+	return b;
+}
+
 static void bytes_put(struct fabric_pool *p, struct fabric_bytes *b)
 {
 	if (--b->references > 0)
@@ -219,10 +241,9 @@ bool fabric_lane_put(struct fabric_lane *l, const uint8_t *bytes, uint32_t lengt
 
 	if (fabric_lane_room(l) < flits)
 		return false;
-	f = frame_new(l, bytes_new(l->pool, length));
+	f = frame_new(l, bytes_of(l->pool, bytes, length));
 	if (!f)
 		return false;
-	memcpy(f->data->at, bytes, length);
 	grow(f, flits, length);
 	f->is_whole = true;
 	return true;
@@ -306,15 +327,23 @@ uint32_t fabric_frame_flit(struct fabric_frame *f, uint32_t index, uint8_t lane,
 	return length;
 }
 
-void fabric_frame_copy(const struct fabric_frame *f, bool has_vcrc, uint8_t *to)
+/* Bytes that several frames refer to have the lane, and the VCRC, of the one asked for last. */
+const uint8_t *fabric_frame_bytes(struct fabric_frame *f, bool has_vcrc)
 {
-	memcpy(to, f->data->at, f->bytes);
+	uint8_t *bytes = f->data->at;
+
 	if (f->lane->number < FLIT_LANES)
-		lane_put(to, f->lane->number);
+		lane_put(bytes, f->lane->number);
 	if (has_vcrc)
-		iba_vcrc_put(to, f->bytes);
+		iba_vcrc_put(bytes, f->bytes);
 	else
-		memset(to + f->bytes - IBA_VCRC_BYTES, 0, IBA_VCRC_BYTES);
+		memset(bytes + f->bytes - IBA_VCRC_BYTES, 0, IBA_VCRC_BYTES);
+	return bytes;
+}
+
+void fabric_frame_copy(struct fabric_frame *f, bool has_vcrc, uint8_t *to)
+{
+	memcpy(to, fabric_frame_bytes(f, has_vcrc), f->bytes);
 }
 
 void fabric_frame_copy_on(const struct fabric_frame *f, uint8_t lane, uint8_t *to)

@@ -53,6 +53,7 @@ struct fabric_frame {
 struct fabric_pool {
 	struct fabric_frame *frames;		  /* unused */
 	struct fabric_bytes *bytes[FABRIC_SIZES]; /* unused: small ones, large ones */
+	struct fabric_bytes *room;		  /* fabric_pool_room()'s, or NULL */
 	struct fabric_slab *slabs;
 	struct fabric_lane *released;	 /* lanes that have room again */
 	uint64_t taken_bytes, taken_max; /* of memory */
@@ -79,6 +80,12 @@ void fabric_pool_fini(struct fabric_pool *p);
 /* The next watched lane that has room again; NULL: none. */
 struct fabric_lane *fabric_pool_released(struct fabric_pool *p);
 
+/*
+ * Room for IBA_FRAME_MAX bytes: a frame that is put from there into a lane stays where it is. The
+ * same until then. NULL: memory is short.
+ */
+uint8_t *fabric_pool_room(struct fabric_pool *p);
+
 /* At least FABRIC_FRAME_FLITS blocks. */
 void fabric_lane_init(struct fabric_lane *l, struct fabric_pool *p, uint32_t blocks);
 
@@ -100,7 +107,7 @@ enum fabric_added fabric_lane_add(struct fabric_lane *l, const struct flit *f);
 enum fabric_added fabric_lane_share(struct fabric_lane *l, const struct fabric_frame *of,
 				    uint32_t index, uint32_t flits);
 
-/* A whole frame; its bytes are copied. False: there is no room. */
+/* A whole frame; its bytes are copied, if not in fabric_pool_room(). False: there is no room. */
 bool fabric_lane_put(struct fabric_lane *l, const uint8_t *bytes, uint32_t length);
 
 /* Takes back a frame whose rest does not come. */
@@ -122,8 +129,11 @@ void fabric_frame_put(struct fabric_frame *f);
 uint32_t fabric_frame_flit(struct fabric_frame *f, uint32_t index, uint8_t lane,
 			   uint8_t bytes[FLIT_DATA]);
 
-/* All of it as it came, to room for f->bytes: with its lane, and with its VCRC or zeros there. */
-void fabric_frame_copy(const struct fabric_frame *f, bool has_vcrc, uint8_t *to);
+/* All of it as it came, until another looks at it: with its lane, and its VCRC or zeros there. */
+const uint8_t *fabric_frame_bytes(struct fabric_frame *f, bool has_vcrc);
+
+/* The same to room for f->bytes. */
+void fabric_frame_copy(struct fabric_frame *f, bool has_vcrc, uint8_t *to);
 
 /* The same as it is on a lane of a link, with its VCRC. */
 void fabric_frame_copy_on(const struct fabric_frame *f, uint8_t lane, uint8_t *to);

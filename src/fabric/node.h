@@ -215,6 +215,15 @@ struct fabric_way fabric_node_recv(struct fabric_node *n, uint64_t now_ns, uint3
 struct fabric_way fabric_node_post(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 				   uint8_t *bytes, uint32_t length);
 
+/*
+ * The same with a frame that is for no agents, neither of lane 15 nor for QP 0 or 1: it stays as it
+ * is.
+ */
+struct fabric_way fabric_node_recv_data(struct fabric_node *n, uint32_t port, const uint8_t *bytes,
+					uint32_t length);
+struct fabric_way fabric_node_post_data(struct fabric_node *n, uint32_t port, const uint8_t *bytes,
+					uint32_t length);
+
 /* What the node sends on its own, traps: call it until it goes nowhere, after any other call. */
 struct fabric_way fabric_node_next(struct fabric_node *n, uint64_t now_ns, uint8_t *bytes);
 

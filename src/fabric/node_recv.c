@@ -124,28 +124,66 @@ static bool is_mine(const struct node_visit *v, uint16_t to)
 	       node_has_lid(&v->n->ports[endport(v)], to);
 }
 
+/* What becomes of data; it may be for the agents of services, too. */
+static struct fabric_way data_recv(const struct node_visit *v, const struct iba_glance *g,
+				   uint32_t length)
+{
+	struct fabric_node *n = v->n;
+
+	if (!node_is_switch(n) && !node_data_in(n, v->port, g))
+		return nowhere();
+	if (is_mine(v, g->lrh.to))
+		return to_owner(v, length);
+	n->ports[v->port].counts.misrouted++;
+	return node_refuse(n, WEFT_R_NODE_LID);
+}
+
+static struct fabric_way data_post(const struct node_visit *v, const struct iba_glance *g,
+				   uint32_t length)
+{
+	struct fabric_node *n = v->n;
+
+	if (!node_data_out(n, v->port, g))
+		return nowhere();
+	if (node_has_lid(&n->ports[v->port], g->lrh.to))
+		return to_owner(v, length);
+	return (struct fabric_way){ .to = FABRIC_TO_SUBNET, .port = v->port, .length = length };
+}
+
+static struct fabric_way no_frame(struct fabric_node *n, uint64_t *count, enum weft_reason reason)
+{
+	++*count;
+	return node_refuse(n, reason);
+}
+
 struct fabric_way fabric_node_recv(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 				   uint8_t *bytes, uint32_t length)
 {
 	struct node_visit v = { .n = n, .now_ns = now_ns, .port = port, .bytes = bytes };
+	struct fabric_way way;
 	struct iba_glance g;
 	enum weft_reason reason = iba_frame_glance(&g, bytes, length);
 
-	if (reason != WEFT_OK) {
-		n->ports[port].counts.receive_errors++;
-		return node_refuse(n, reason);
-	}
+	if (reason != WEFT_OK)
+		return no_frame(n, &n->ports[port].counts.receive_errors, reason);
 	if (node_is_management(&g))
 		return subnet_recv(&v, length);
-	if (!node_is_switch(n) && !node_data_in(n, port, &g))
-		return nowhere();
-	if (!is_mine(&v, g.lrh.to)) {
-		n->ports[port].counts.misrouted++;
-		return node_refuse(n, WEFT_R_NODE_LID);
-	}
-	if (g.has_bth && g.dest_qp == IBA_QPN_GSI)
+	way = data_recv(&v, &g, length);
+	if (way.to == FABRIC_TO_OWNER && g.has_bth && g.dest_qp == IBA_QPN_GSI)
 		return service_recv(&v, length);
-	return to_owner(&v, length);
+	return way;
+}
+
+struct fabric_way fabric_node_recv_data(struct fabric_node *n, uint32_t port, const uint8_t *bytes,
+					uint32_t length)
+{
+	const struct node_visit v = { .n = n, .port = port };
+	struct iba_glance g;
+	enum weft_reason reason = iba_frame_glance(&g, bytes, length);
+
+	if (reason != WEFT_OK)
+		return no_frame(n, &n->ports[port].counts.receive_errors, reason);
+	return data_recv(&v, &g, length);
 }
 
 struct fabric_way fabric_node_post(struct fabric_node *n, uint64_t now_ns, uint32_t port,
@@ -154,24 +192,30 @@ struct fabric_way fabric_node_post(struct fabric_node *n, uint64_t now_ns, uint3
 	struct node_visit v = {
 		.n = n, .now_ns = now_ns, .port = port, .is_own = true, .bytes = bytes
 	};
+	struct fabric_way way;
 	struct iba_glance g;
 	enum weft_reason reason = iba_frame_glance(&g, bytes, length);
 
-	if (reason != WEFT_OK) {
-		n->ports[port].counts.transmit_discards++;
-		return node_refuse(n, reason);
-	}
+	if (reason != WEFT_OK)
+		return no_frame(n, &n->ports[port].counts.transmit_discards, reason);
 	if (node_is_management(&g))
 		return subnet_recv(&v, length);
-	if (!node_data_out(n, port, &g))
-		return nowhere();
-	if (!node_has_lid(&n->ports[port], g.lrh.to))
-		return (struct fabric_way){ .to = FABRIC_TO_SUBNET,
-					    .port = port,
-					    .length = length };
-	if (g.has_bth && g.dest_qp == IBA_QPN_GSI)
+	way = data_post(&v, &g, length);
+	if (way.to == FABRIC_TO_OWNER && g.has_bth && g.dest_qp == IBA_QPN_GSI)
 		return service_recv(&v, length);
-	return to_owner(&v, length);
+	return way;
+}
+
+struct fabric_way fabric_node_post_data(struct fabric_node *n, uint32_t port, const uint8_t *bytes,
+					uint32_t length)
+{
+	const struct node_visit v = { .n = n, .port = port, .is_own = true };
+	struct iba_glance g;
+	enum weft_reason reason = iba_frame_glance(&g, bytes, length);
+
+	if (reason != WEFT_OK)
+		return no_frame(n, &n->ports[port].counts.transmit_discards, reason);
+	return data_post(&v, &g, length);
 }
 
 /* ---- What the caller tells ------------------------------------------------------------------ */

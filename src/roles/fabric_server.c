@@ -26,6 +26,13 @@ static bool hub_post(void *owner, uint32_t node, uint32_t port, const uint8_t *b
 	return fabric_post(s->fabric, node, port, bytes, length);
 }
 
+static uint8_t *hub_room(void *owner)
+{
+	struct fabric_server *s = owner;
+
+	return fabric_room(s->fabric);
+}
+
 static bool hub_tell(void *owner, uint32_t node, uint32_t port, struct attach_state *state)
 {
 	return server_port_state(owner, node, port, state);
@@ -84,6 +91,7 @@ static enum weft_reason hub_open(struct fabric_server *s)
 {
 	const struct fabric_hub_config config = {
 		.nodes = fabric_node_count(s->fabric),
+		.room = hub_room,
 		.post = hub_post,
 		.tell = hub_tell,
 		.find = hub_find,

@@ -39,8 +39,6 @@ struct server_port {
 	uint32_t psn;
 	uint32_t blocked_bytes; /* of a datagram that the fabric had no room for */
 	uint8_t blocked[MAD_BYTES * 2];
-	uint32_t held_bytes; /* of a frame that an adapter had no room for */
-	uint8_t held[IBA_FRAME_MAX];
 };
 
 struct server_client {

@@ -93,44 +93,21 @@ static bool frame_take(struct fabric_server *s, uint32_t node, uint32_t port, co
 	}
 }
 
-/* It is offered again when the hub says so. Without memory it is lost. */
-static void hold(struct fabric_server *s, uint32_t node, uint32_t port, uint32_t length)
-{
-	struct server_port *p = server_port_get(s, node, port);
-
-	if (!p)
-		return;
-	memcpy(p->held, s->frame, length);
-	p->held_bytes = length;
-}
-
-static bool held_take(struct fabric_server *s, struct server_port *p)
-{
-	if (!p || p->held_bytes == 0)
-		return true;
-	if (!frame_take(s, p->node, p->port, p->held, p->held_bytes))
-		return false;
-	p->held_bytes = 0;
-	return true;
-}
-
 void server_port_take(struct fabric_server *s, uint32_t node, uint32_t port)
 {
 	struct server_port *p = *place(s, node, port);
+	const uint8_t *bytes;
 	uint32_t length;
 
 	if (p && p->blocked_bytes > 0 &&
 	    fabric_post(s->fabric, node, port, p->blocked, p->blocked_bytes))
 		p->blocked_bytes = 0;
-	if (!held_take(s, p))
-		return;
-	while ((length = fabric_take(s->fabric, node, port, s->frame)) > 0) {
-		if (!has_key(s, node, port, s->frame, length))
-			continue;
-		if (frame_take(s, node, port, s->frame, length))
-			continue;
-		hold(s, node, port, length);
-		return;
+	/* What an adapter has no room for stays where it is, until the hub says that there is. */
+	while ((length = fabric_peek(s->fabric, node, port, &bytes)) > 0) {
+		if (has_key(s, node, port, bytes, length) &&
+		    !frame_take(s, node, port, bytes, length))
+			return;
+		fabric_pass(s->fabric, node, port);
 	}
 }
 

@@ -21,6 +21,8 @@ struct fabric_hub;
 
 struct fabric_hub_config {
 	uint32_t nodes;
+	/* Where a frame may be that is posted, so that it is not copied again. NULL: nowhere. */
+	uint8_t *(*room)(void *owner);
 	/* A frame enters at a port; false: no room now. */
 	bool (*post)(void *owner, uint32_t node, uint32_t port, const uint8_t *bytes,
 		     uint32_t length);

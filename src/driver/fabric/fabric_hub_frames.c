@@ -245,8 +245,8 @@ static bool post(struct fabric_hub *h, struct hub_adapter *a, uint8_t *bytes, ui
 	return true;
 }
 
-/* The next frame, as a copy. 0: there is none. */
-static uint32_t frame_read(struct fabric_hub *h, struct hub_adapter *a, size_t *record)
+/* The next frame, as a copy, which its adapter cannot change. 0: there is none. */
+static uint32_t frame_read(struct hub_adapter *a, uint8_t *frame, size_t *record)
 {
 	const uint8_t *bytes;
 	size_t length = ring_peek(&a->in, &bytes);
@@ -262,7 +262,7 @@ static uint32_t frame_read(struct fabric_hub *h, struct hub_adapter *a, size_t *
 		a->in.is_broken = true;
 		return 0;
 	}
-	memcpy(h->frame, bytes + head.at, head.length);
+	memcpy(frame, bytes + head.at, head.length);
 	*record = head.at + head.length;
 	return head.length;
 }
@@ -274,11 +274,13 @@ static bool frames_take(struct fabric_hub *h, struct hub_adapter *a)
 	size_t record = 0;
 
 	for (int i = 0; i < FRAMES_MAX; i++) {
-		uint32_t length = frame_read(h, a, &record);
+		uint8_t *room = h->config.room ? h->config.room(h->config.owner) : NULL;
+		uint8_t *frame = room ? room : h->frame;
+		uint32_t length = frame_read(a, frame, &record);
 
 		if (length == 0)
 			return !ring_rest(&a->in) && !a->in.is_broken;
-		a->is_blocked = !post(h, a, h->frame, length);
+		a->is_blocked = !post(h, a, frame, length);
 		if (a->is_blocked)
 			return false;
 		h->counts.frames_in++;

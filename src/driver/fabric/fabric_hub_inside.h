@@ -44,7 +44,7 @@ struct fabric_hub {
 	struct list *nodes; /* ports that adapters have asked for, by node */
 	struct list guests, active, touched, ready;
 	struct fabric_hub_counts counts;
-	uint8_t frame[ATTACH_RECORD_MAX]; /* a copy, which its adapter cannot change */
+	uint8_t frame[IBA_FRAME_MAX]; /* where the fabric has no room */
 };
 
 /* ---- fabric_hub.c ---- */

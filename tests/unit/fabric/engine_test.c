@@ -50,6 +50,55 @@ static void any_to_any(const struct fabric_cfg *cfg)
 	engine_bed_close(&b);
 }
 
+TEST(test_fab_15_frames_that_are_posted_in_place_are_not_copied)
+{
+	static const uint32_t bytes[] = { LARGE, SMALL, LARGE };
+	struct engine_bed b = engine_bed_make(star, NULL);
+
+	for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+		uint8_t sent[IBA_FRAME_MAX], *room = fabric_room(b.f);
+		uint32_t length = bed_frame(sent, engine_bed_lid(&b, 0), engine_bed_lid(&b, 1), 0,
+					    bytes[i]);
+		const uint8_t *came;
+
+		REQUIRE(room);
+		memcpy(room, sent, length);
+		EXPECT(fabric_post(b.f, b.ends[0], 1, room, length));
+		EXPECT((fabric_room(b.f) == room) ==
+		       (bytes[i] == SMALL)); /* a small one is copied */
+		memset(fabric_room(b.f), UINT8_MAX, IBA_FRAME_MAX);
+		engine_bed_rest(&b);
+		EXPECT_EQ(fabric_peek(b.f, b.ends[1], 1, &came), length);
+		EXPECT((came == room) == (bytes[i] != SMALL));
+		EXPECT_MEM(came, sent, length - IBA_VCRC_BYTES);
+		fabric_pass(b.f, b.ends[1], 1);
+	}
+	engine_bed_rest(&b);
+	expect_idle(&b);
+	engine_bed_close(&b);
+}
+
+TEST(test_fab_13_a_frame_that_is_looked_at_stays_until_it_is_passed)
+{
+	struct engine_bed b = engine_bed_make(star, NULL);
+	const uint8_t *came;
+	uint32_t length;
+
+	EXPECT(engine_bed_post(&b, 0, 1, 0, LARGE));
+	EXPECT(engine_bed_post(&b, 0, 1, 0, SMALL));
+	engine_bed_rest(&b);
+	length = fabric_peek(b.f, b.ends[1], 1, &came);
+	EXPECT(length > LARGE);
+	EXPECT_EQ(fabric_peek(b.f, b.ends[1], 1, &came), length);
+	fabric_pass(b.f, b.ends[1], 1);
+	EXPECT(fabric_peek(b.f, b.ends[1], 1, &came) < LARGE);
+	fabric_pass(b.f, b.ends[1], 1);
+	EXPECT_EQ(fabric_peek(b.f, b.ends[1], 1, &came), 0);
+	engine_bed_rest(&b);
+	expect_idle(&b);
+	engine_bed_close(&b);
+}
+
 TEST(test_fab_15_frames_go_from_any_endnode_to_any_by_lid_and_are_not_modified)
 {
 	struct fabric_cfg cfg = engine_bed_timed();
