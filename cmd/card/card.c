@@ -29,7 +29,7 @@ const char card_help[] =
 	"                      interface that belongs to this user\n"
 	"  socket:PATH         frames by a stream socket, as qemu -netdev stream and passt speak\n"
 	"  socket:HOST:PORT    the same by TCP\n"
-	"  vhost-user:PATH     the network card of a guest of QEMU, which connects there\n"
+	"  vhost-user:PATH     the network card of a guest of QEMU, or of DPDK, which connects there\n"
 	"\n"
 	"Behind the name, options of the port, after commas:\n"
 	"\n"

@@ -44,7 +44,8 @@ const struct reason_row reason_lan_rows[REASON_FABRIC_FIRST - REASON_LAN_FIRST] 
 				      "wrong size or a wrong number of descriptors." },
 	ROW(WEFT_R_VHOST_MEMORY) = { "vhost_memory", "-", EFAULT,
 				     "A region of a guest's memory overlaps another, wraps, is longer "
-				     "than its file, or there are too many." },
+				     "than its file, is of no file of memory, or has been cut short; "
+				     "or there are too many." },
 	ROW(WEFT_R_VHOST_ADDRESS) = { "vhost_address", "-", EFAULT,
 				      "A guest named an address outside of the memory that it shares, "
 				      "or memory that is gone." },

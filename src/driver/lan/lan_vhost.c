@@ -12,6 +12,7 @@
 #include <sys/un.h>
 
 #include "driver/sys/calls.h"
+#include "driver/sys/guard.h"
 
 enum { MTU = 1500 };
 
@@ -91,6 +92,7 @@ static void vhost_close(struct lan_port *port)
 	lan_accept_close(port, &v->from);
 	lan_watch_close(port, &v->peer);
 	vhost_forget(v);
+	guard_close();
 }
 
 static enum weft_reason vhost_open(struct lan_port *port, const struct lan_plan *plan, char *why)
@@ -109,6 +111,7 @@ static enum weft_reason vhost_open(struct lan_port *port, const struct lan_plan 
 					       .ready = on_listener };
 	if (v->from.listener.fd < 0)
 		return lan_failed(why, v->path, -v->from.listener.fd);
+	guard_open();
 	if (lan_accept_open(port, &v->from))
 		return WEFT_OK;
 	r = lan_failed(why, "a timer", errno);
@@ -116,74 +119,103 @@ static enum weft_reason vhost_open(struct lan_port *port, const struct lan_plan 
 	return r;
 }
 
-static void call_guest(struct vhost_ring *r)
-{
-	const uint64_t once = 1;
+/* Frames that go from or to the guest in one access to its memory. */
+struct turn {
+	struct lan_vhost *v;
+	struct lan_frame *in;
+	const struct lan_frame *out;
+	uint32_t count, done;
+	enum weft_reason why; /* the guest is lost */
+	bool is_call_wanted;
+};
 
-	if (lan_vring_wants_call(&r->ring) && r->call >= 0)
-		(void)call_write(r->call, &once, sizeof(once));
-}
-
-static uint32_t vhost_receive(struct lan_port *port, struct lan_frame *frames, uint32_t count)
+static void receive_work(void *argument)
 {
-	struct lan_vhost *v = vhost_of(port);
-	struct vhost_ring *ring = &v->rings[VHOST_TX];
-	uint32_t done = 0, looked = 0;
+	struct turn *t = argument;
+	struct lan_port *port = &t->v->port;
+	struct lan_vring *ring = &t->v->rings[VHOST_TX].ring;
 
 	/* Bound: frames that are no good count, too. */
-	for (; port->is.is_up && done < count && looked < LAN_BATCH_MAX; looked++) {
+	for (uint32_t looked = 0; t->done < t->count && looked < LAN_BATCH_MAX; looked++) {
 		bool got;
-		enum weft_reason r = lan_vring_receive(&ring->ring, &v->guest, v->form.header_bytes,
-						       &frames[done], &got);
+		enum weft_reason r = lan_vring_receive(ring, &t->v->guest, t->v->form.header_bytes,
+						       &t->in[t->done], &got);
 
 		if (r == WEFT_R_LAN_LONG) {
 			lan_drop(&port->counts.in, r);
 		} else if (r != WEFT_OK) {
-			lose(v, r);
-			return done;
+			t->why = r;
+			return;
 		} else if (got) {
-			done++;
-		} else if (!lan_vring_ask_kick(&ring->ring)) {
+			t->done++;
+		} else if (!lan_vring_ask_kick(ring)) {
 			port->has_input = false;
 			break;
 		}
 	}
-	if (port->is.is_up)
-		call_guest(ring);
-	return done;
+	t->is_call_wanted = lan_vring_wants_call(ring);
 }
 
-static uint32_t vhost_send(struct lan_port *port, const struct lan_frame *frames, uint32_t count)
+static void send_work(void *argument)
 {
-	struct lan_vhost *v = vhost_of(port);
-	struct vhost_ring *ring = &v->rings[VHOST_RX];
-	uint32_t taken = 0;
+	struct turn *t = argument;
+	struct lan_port *port = &t->v->port;
+	struct lan_vring *ring = &t->v->rings[VHOST_RX].ring;
 
-	while (taken < count) {
-		struct lan_frame f = frames[taken];
+	while (t->done < t->count) {
+		struct lan_frame f = t->out[t->done];
 		enum weft_reason r;
 		bool done;
 
 		/* A guest that does not look at checksums gets no word about them. */
 		if (!(port->is.takes & LAN_CSUM))
 			f.net.flags = 0;
-		r = lan_vring_send(&ring->ring, &v->guest, &v->form, &f, &done);
+		r = lan_vring_send(ring, &t->v->guest, &t->v->form, &f, &done);
 		if (r == WEFT_R_LAN_LONG) {
 			lan_drop(&port->counts.out, r);
 		} else if (r != WEFT_OK) {
-			lose(v, r);
-			return taken;
+			t->why = r;
+			return;
 		} else if (done) {
 			lan_sent(port, &f);
-		} else if (!lan_vring_ask_kick(&ring->ring)) {
+		} else if (!lan_vring_ask_kick(ring)) {
 			break;
 		} else {
 			continue;
 		}
-		taken++;
+		t->done++;
 	}
-	call_guest(ring);
-	return taken;
+	t->is_call_wanted = lan_vring_wants_call(ring);
+}
+
+/* How many frames went; the guest is told, or lost. */
+static uint32_t take_turn(struct turn *t, void (*work)(void *), const struct vhost_ring *ring)
+{
+	const uint64_t once = 1;
+
+	if (!vhost_memory_touch(&t->v->memory, work, t))
+		t->why = WEFT_R_VHOST_MEMORY;
+	if (t->why != WEFT_OK)
+		lose(t->v, t->why);
+	else if (t->is_call_wanted && ring->call >= 0)
+		(void)call_write(ring->call, &once, sizeof(once));
+	return t->done;
+}
+
+static uint32_t vhost_receive(struct lan_port *port, struct lan_frame *frames, uint32_t count)
+{
+	struct lan_vhost *v = vhost_of(port);
+	struct turn t = { .v = v, .in = frames, .count = count };
+
+	return port->is.is_up ? take_turn(&t, receive_work, &v->rings[VHOST_TX]) : 0;
+}
+
+static uint32_t vhost_send(struct lan_port *port, const struct lan_frame *frames, uint32_t count)
+{
+	struct lan_vhost *v = vhost_of(port);
+	struct turn t = { .v = v, .out = frames, .count = count };
+
+	return take_turn(&t, send_work, &v->rings[VHOST_RX]);
 }
 
 static enum weft_reason vhost_set_mtu(struct lan_port *port, uint32_t mtu)

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The messages of vhost-user. A guest's memory is taken only if its file can no longer be cut short
- * (F_SEAL_SHRINK): else an access to it could end this process.
- */
+/* The messages of vhost-user. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "driver/lan/lan_vhost.h"
@@ -61,13 +57,6 @@ static void close_fds(struct lan_vhost *v)
 	v->fd_count = 0;
 }
 
-static void unmap(struct lan_guest *mapped)
-{
-	for (uint32_t i = 0; i < mapped->count; i++)
-		(void)munmap(mapped->regions[i].at, mapped->regions[i].is.length);
-	mapped->count = 0;
-}
-
 static void ring_stop(struct lan_vhost *v, struct vhost_ring *r)
 {
 	lan_watch_close(&v->port, &r->kick);
@@ -84,7 +73,7 @@ void vhost_forget(struct lan_vhost *v)
 		v->rings[i].ring = (struct lan_vring){ 0 };
 	}
 	close_fds(v);
-	unmap(&v->mapped);
+	vhost_memory_unmap(&v->memory);
 	v->guest.count = 0;
 	v->features = v->protocol = 0;
 	v->got = 0;
@@ -146,33 +135,24 @@ static enum weft_reason set_protocol(struct lan_vhost *v, const struct message *
 	return WEFT_OK;
 }
 
-/* The file is as long as the region says, and stays so. */
-static bool is_safe(int fd, uint64_t bytes)
-{
-	struct stat is;
-	int seals = fcntl(fd, F_GET_SEALS);
+struct placing {
+	struct lan_vhost *v;
+	struct vhost_ring *ring;
+	enum weft_reason why;
+};
 
-	/* A file that may still be sealed is sealed here. */
-	if (seals >= 0 && !(seals & F_SEAL_SHRINK) && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
-		seals |= F_SEAL_SHRINK;
-	return seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &is) == 0 && is.st_size >= 0 &&
-	       (uint64_t)is.st_size >= bytes;
+static void place_work(void *argument)
+{
+	struct placing *p = argument;
+
+	p->why = lan_vring_place(&p->ring->ring, &p->v->guest, &p->ring->where);
 }
 
-static enum weft_reason map_region(struct lan_guest *mapped, struct lan_guest_region *r, int fd)
+static enum weft_reason place(struct lan_vhost *v, struct vhost_ring *r)
 {
-	uint64_t bytes = r->is.offset + r->is.length;
-	struct lan_guest_region *m = &mapped->regions[mapped->count];
+	struct placing p = { v, r, WEFT_OK };
 
-	if (!is_safe(fd, bytes) || bytes > SIZE_MAX)
-		return WEFT_R_VHOST_MEMORY;
-	m->at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (m->at == MAP_FAILED)
-		return WEFT_R_VHOST_MEMORY;
-	m->is.length = bytes;
-	mapped->count++;
-	r->at = m->at + r->is.offset;
-	return WEFT_OK;
+	return vhost_memory_touch(&v->memory, place_work, &p) ? p.why : WEFT_R_VHOST_MEMORY;
 }
 
 /* Rings stay where their addresses say, in the new memory. */
@@ -185,7 +165,7 @@ static enum weft_reason place_again(struct lan_vhost *v)
 
 		if (!r->is_placed)
 			continue;
-		why = lan_vring_place(&r->ring, &v->guest, &r->where);
+		why = place(v, r);
 		if (why != WEFT_OK)
 			return why;
 		r->ring.used = used;
@@ -198,7 +178,7 @@ static enum weft_reason set_memory(struct lan_vhost *v, const struct message *m)
 {
 	struct vhost_region regions[VHOST_REGIONS_MAX];
 	struct lan_guest g = { 0 };
-	enum weft_reason r = WEFT_OK;
+	enum weft_reason r;
 
 	if (!vhost_regions_decode(regions, &g.count, m->body, m->h.size) || v->fd_count != g.count)
 		return WEFT_R_VHOST_MESSAGE;
@@ -206,10 +186,9 @@ static enum weft_reason set_memory(struct lan_vhost *v, const struct message *m)
 		g.regions[i].is = regions[i];
 	if (!lan_guest_is_good(&g))
 		return WEFT_R_VHOST_MEMORY;
-	unmap(&v->mapped);
+	vhost_memory_unmap(&v->memory);
 	v->guest.count = 0;
-	for (uint32_t i = 0; i < g.count && r == WEFT_OK; i++)
-		r = map_region(&v->mapped, &g.regions[i], v->fds[i]);
+	r = vhost_memory_map(&v->memory, &g, v->fds);
 	if (r != WEFT_OK)
 		return r;
 	v->guest = g;
@@ -254,8 +233,8 @@ static enum weft_reason set_address(struct lan_vhost *v, const struct message *m
 	if (a.index >= VHOST_RINGS)
 		return WEFT_R_VHOST_RING;
 	r = &v->rings[a.index];
-	why = lan_vring_place(&r->ring, &v->guest, &a);
 	r->where = a;
+	why = place(v, r);
 	r->is_placed = why == WEFT_OK;
 	return why;
 }
