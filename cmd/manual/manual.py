@@ -187,7 +187,7 @@ def command_page(page, text, more=()):
     for kind, what in text.parts:
         if kind == "items":
             is_options = what[0][0].startswith("-")
-            if is_options:
+            if is_options and not has_options:
                 page.section("OPTIONS")
             elif re.match(r"[a-z]+=", what[0][0]):
                 page.section("PARAMETERS")

@@ -86,7 +86,7 @@ static const char usage[] =
 	"\n"
 	"With a topology (weft fabric make, docs/fabric.md) endnodes send each other messages, and a\n"
 	"report says how long these took, what links carried, how often frames waited for credit, what\n"
-	"was dropped, and whether the fabric is in a deadlock. Exit status 1: not all came.\n"
+	"was dropped, and whether the fabric is in a deadlock. Exit status 1 says that not all came.\n"
 	"\n"
 	"  --workload NAME   all-to-all (default), incast (all to the first one), permutation (each to\n"
 	"                    one other), or storage (each eighth endnode is an I/O unit, where the others\n"

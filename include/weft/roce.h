@@ -165,7 +165,7 @@ enum weft_port_news {
  * From now on changes of the ports that the adapter has in a fabric are events WEFT_EVENT_PORT,
  * with this context. It opens the port, as weft_roce_open(). By UDP there are none.
  */
-enum weft_reason weft_ports_watch(struct weft_adapter *adapter, void *context);
+enum weft_reason weft_port_watch(struct weft_adapter *adapter, void *context);
 
 /* ---- Raw datagrams -------------------------------------------------------------------------- */
 

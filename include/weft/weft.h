@@ -364,16 +364,17 @@ struct weft_completion {
 	bool has_invalidated;
 	bool has_route; /* UD receive: it begins with 40 bytes that tell the route it came by */
 	bool has_ipv4_route; /* 20 of them are a header of IPv4; else all are one of IPv6 */
+	/* UD receive in a fabric: the sender's LID; the low bits of the LID that it was sent to. */
+	uint16_t src_lid;
+	uint8_t service_level, path_bits;
 	/*
 	 * RD receive: the number of this end's context (weft_ee_number()) that it came by, which
 	 * leads to one node. Queue pairs of two nodes may have one number: this and src_qp_number
 	 * together say who sent it.
 	 */
 	uint64_t src_ee_number;
-	uint32_t command_id; /* iSCSI receive: of the command that it belongs to; 0: of none */
-	/* UD receive in a fabric: the sender's LID; the low bits of the LID that it was sent to. */
-	uint16_t src_lid;
-	uint8_t service_level, path_bits;
+	uint32_t command_id;  /* iSCSI receive: of the command that it belongs to; 0: of none */
+	uint32_t reserved[1]; /* zero */
 };
 
 struct weft_cq_options {
@@ -658,7 +659,7 @@ enum weft_event_kind {
 	WEFT_EVENT_ESTABLISHED, /* QP, in RTR: the peer has sent something */
 	WEFT_EVENT_CM,		/* cm_id: there is news in weft_cm_id_next() */
 	WEFT_EVENT_EE_FAILED,	/* end-to-end context: its peer does not answer; it is over */
-	WEFT_EVENT_PORT,	/* port of a fabric: it has changed, see weft_ports_watch() */
+	WEFT_EVENT_PORT,	/* port of a fabric: it has changed, see weft_port_watch() */
 	/* QP: it has taken its alternate path; the peer has taken another than that. */
 	WEFT_EVENT_PATH_MIGRATED,
 	WEFT_EVENT_PATH_REFUSED,

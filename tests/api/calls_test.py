@@ -18,7 +18,7 @@ NATIVE = [name for name in headers(INCLUDE) if name != DIRECT_VERBS]
 
 # What a call is on, the second word of its name (the third of weft_rio_).
 OBJECTS = set("""adapter address advert ah capture cm_id cm_service cq ee event listener opcode pd qp
- qp_state raw reason region request roce space srq status system tag version window""".split())
+ port qp_state raw reason region request roce space srq status system tag version window""".split())
 ISCSI_OBJECTS = set("memory request result session target".split())
 RIO_OBJECTS = set("device iounit memory owner public request requester".split())
 DIRECT_OBJECTS = set("device ee key mr pd qp reason".split())

@@ -51,7 +51,7 @@ TEST(test_api_null_adapter)
 	EXPECT_NULL(weft_cq_create(NULL, NULL, &cq));
 	EXPECT_NULL(weft_listener_open(NULL, &address, NULL, &listener));
 	EXPECT_NULL(weft_roce_open(NULL));
-	EXPECT_NULL(weft_ports_watch(NULL, NULL));
+	EXPECT_NULL(weft_port_watch(NULL, NULL));
 	EXPECT_NULL(weft_roce_query(NULL, &counts));
 	EXPECT_NULL(weft_roce_dropped(NULL, WEFT_OK, &count));
 	EXPECT_NULL(weft_raw_open(NULL, "tun0"));

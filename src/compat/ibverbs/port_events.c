@@ -83,7 +83,7 @@ int port_events_begin(struct context *c)
 	int error = records_make(&c->port_events);
 
 	if (!error)
-		error = weftv_errno(weft_ports_watch(c->adapter, &all.sink));
+		error = weftv_errno(weft_port_watch(c->adapter, &all.sink));
 	if (error)
 		return error;
 	engine_lock();

@@ -22,7 +22,7 @@ enum weft_reason weft_roce_open(struct weft_adapter *adapter)
 	return r;
 }
 
-enum weft_reason weft_ports_watch(struct weft_adapter *adapter, void *context)
+enum weft_reason weft_port_watch(struct weft_adapter *adapter, void *context)
 {
 	struct roce *roce;
 	enum weft_reason r;
