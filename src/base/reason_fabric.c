@@ -112,4 +112,16 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 	ROW(WEFT_R_PROFILE_PORT) = { "profile_port", "SYS-04", EINVAL,
 				     "An adapter of this profile has fewer ports than the node: the "
 				     "first that has a cable is beyond them." },
+	ROW(WEFT_R_FABRIC_PART) = { "fabric_part", "-", EREMOTE,
+				    "The node is in another part of the fabric, which another process "
+				    "runs: ask there." },
+	ROW(WEFT_R_TRUNK_FORM) = { "trunk_form", "-", EPROTO,
+				   "What came from another part of the fabric is no message that a part "
+				   "sends: both must be of one version." },
+	ROW(WEFT_R_TRUNK_OTHER) = { "trunk_other", "-", EPROTO,
+				    "The other part of the fabric has another topology, or other parts of "
+				    "it: both must read the same files." },
+	ROW(WEFT_R_TRUNK_CABLE) = { "trunk_cable", "-", EPROTO,
+				    "Another part of the fabric speaks of a cable that does not join it to "
+				    "this one." },
 };

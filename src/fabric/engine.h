@@ -4,6 +4,7 @@
  *
  *   fabric.c        life of a fabric, what its callers look at
  *   engine_line.c   cables: runs of flits that leave, are under way, are damaged and arrive
+ *   engine_trunk.c  cables to another process
  *   engine_relay.c  nodes: where frames go, and wait
  *   engine_router.c frames between subnets
  *   engine_knot.c   deadlocks
@@ -65,6 +66,7 @@ struct engine_end {
 	uint32_t node, port;
 	uint32_t next_marked; /* end with something to send */
 	bool is_marked;
+	bool is_away;	       /* in another process */
 	uint32_t local_errors; /* damaged flits that good ones have not made up for */
 	uint32_t silences;     /* deadlines in a row at which the other end had not answered */
 	bool is_lossy;	       /* what it sends may be damaged, or was since the link is up */
@@ -104,6 +106,7 @@ struct engine_node {
 	struct fabric_lane lane;   /* ENGINE_AGENT */
 	struct wheel_timer due;
 	uint32_t next_marked;
+	bool is_away;	  /* in another process */
 	bool is_marked;	  /* its agents may have something to send, or to say */
 	uint64_t changed; /* a bit for each port with changes */
 };
@@ -116,6 +119,15 @@ struct engine_found {
 
 struct engine_cable {
 	bool is_cut;
+	bool is_away; /* neither end is here */
+	/* Of a trunk: */
+	bool is_trunk, is_joined;
+	uint8_t here;		       /* which of its ends is here: 0 or 1 */
+	bool owes_link, has_more;      /* to the other process: its state; runs, perhaps */
+	bool peer_wants;	       /* a link, at the other end */
+	bool peer_damages;	       /* what leaves here, on its way */
+	uint32_t life;		       /* counts how often this end began anew */
+	uint32_t peer_life, peer_seen; /* what the other end has told last; 0: nothing */
 };
 
 struct fabric {
@@ -161,12 +173,37 @@ void engine_line_arrive(struct fabric *f, struct engine_flight *own_flight);
 void engine_line_expire(struct fabric *f, uint32_t end);
 void engine_line_age(struct fabric *f, uint32_t end);
 
+/* The next run that leaves by an end now; when it is on its way, tell so. False: none does. */
+bool engine_line_next(struct fabric *f, uint32_t end, struct fabric_run *r);
+void engine_line_sent(struct fabric *f, uint32_t end, const struct fabric_run *r);
+
+/* No more leaves now: sets what wakes the end. */
+void engine_line_rest(struct fabric *f, uint32_t end);
+
+/* One bit in so many is wrong: whether a flit is damaged; and what a run of them tells. */
+bool engine_line_damages(struct fabric *f, uint64_t one_in_bits);
+void engine_line_damaged(struct fabric *f, uint32_t end, uint32_t flits, uint32_t damaged);
+
+/* A damaged flit comes. What it says does not matter, as its CRC tells. */
+void engine_line_spoil(struct fabric *f, uint32_t end);
+
+void engine_end_up(struct fabric *f, uint32_t end);
+void engine_end_down(struct fabric *f, uint32_t end);
+
+/* Frames that wait for a link that is down are dropped. */
+void engine_waiting_drop(struct fabric *f, uint32_t end);
+
 /* Lifetimes as IBA writes them; UINT64_MAX: endless. */
 uint64_t engine_life_ns(uint8_t code);
 
 /* Up if it may be and can be; else down. A link that is up begins anew. */
 void engine_link_renew(struct fabric *f, uint32_t cable);
 void engine_flights_free(struct fabric *f);
+
+/* ---- engine_trunk.c ------------------------------------------------------------------------- */
+
+/* The end of a trunk that is here, begins anew. */
+void engine_trunk_renew(struct fabric *f, uint32_t cable);
 
 /* ---- engine_relay.c ------------------------------------------------------------------------- */
 

@@ -61,8 +61,9 @@ static void error_tell(struct fabric *f, struct engine_end *e, enum fabric_error
 }
 
 /* IBA 14.2.5.6, LocalPhyErrors: each damaged flit counts up, each good one down. */
-static void damage_count(struct fabric *f, struct engine_end *e, uint32_t flits, uint32_t damaged)
+void engine_line_damaged(struct fabric *f, uint32_t end, uint32_t flits, uint32_t damaged)
 {
+	struct engine_end *e = &f->ends[end];
 	uint32_t good = flits - damaged;
 
 	if (damaged < flits)
@@ -98,27 +99,37 @@ static void stretch_take(struct fabric *f, struct engine_end *to, const struct f
 	fabric_link_take(&to->link, f->now_ns, &part);
 }
 
-/*
- * One bit in so many is wrong. What a damaged flit says does not matter, as its CRC tells: no flit
- * of zeros has the right one.
- */
-static void lossy_take(struct fabric *f, struct engine_end *to, const struct fabric_run *r,
-		       uint64_t one_in_bits)
+bool engine_line_damages(struct fabric *f, uint64_t one_in_bits)
 {
 	enum { FLIT_BITS = FLIT_BYTES_MAX * 8 };
+
+	return one_in_bits > 0 && prng_next(&f->prng) % one_in_bits < FLIT_BITS;
+}
+
+/* No flit of zeros has the right CRC. */
+void engine_line_spoil(struct fabric *f, uint32_t end)
+{
 	static const uint8_t zeros[FLIT_BYTES_MAX];
+
+	fabric_link_recv(&f->ends[end].link, f->now_ns, zeros, sizeof(zeros));
+}
+
+static void lossy_take(struct fabric *f, uint32_t end, const struct fabric_run *r,
+		       uint64_t one_in_bits)
+{
+	struct engine_end *to = &f->ends[end];
 	uint32_t begin = 0, damaged = 0;
 
 	for (uint32_t i = 0; i < r->flits; i++) {
-		if (prng_next(&f->prng) % one_in_bits >= FLIT_BITS)
+		if (!engine_line_damages(f, one_in_bits))
 			continue;
 		stretch_take(f, to, r, begin, i);
-		fabric_link_recv(&to->link, f->now_ns, zeros, sizeof(zeros));
+		engine_line_spoil(f, end);
 		begin = i + 1;
 		damaged++;
 	}
 	stretch_take(f, to, r, begin, r->flits);
-	damage_count(f, to, r->flits, damaged);
+	engine_line_damaged(f, end, r->flits, damaged);
 }
 
 static void take(struct fabric *f, uint32_t end, const struct fabric_run *r, uint64_t tail_ns)
@@ -126,7 +137,7 @@ static void take(struct fabric *f, uint32_t end, const struct fabric_run *r, uin
 	struct engine_end *to = &f->ends[end], *from = &f->ends[end ^ 1];
 
 	if (from->one_in_bits > 0)
-		lossy_take(f, to, r, from->one_in_bits);
+		lossy_take(f, end, r, from->one_in_bits);
 	else
 		fabric_link_take(&to->link, f->now_ns, r);
 	engine_mark_end(f, end);
@@ -291,10 +302,56 @@ static void show(struct fabric *f, uint32_t end, const struct fabric_run *r)
 
 	fabric_frame_copy_on(r->frame, r->lane, bytes);
 	for (uint32_t i = 0; i < 2; i++) {
+		if (f->ends[end ^ i].is_away)
+			continue;
 		seen.node = f->ends[end ^ i].node;
 		seen.port = f->ends[end ^ i].port;
 		f->seen(f->seen_of, &seen);
 	}
+}
+
+bool engine_line_next(struct fabric *f, uint32_t end, struct fabric_run *r)
+{
+	struct engine_end *e = &f->ends[end];
+
+	if (!e->link.is_up)
+		return false;
+	if (e->link.ack_at_ns <= f->now_ns)
+		fabric_link_expire(&e->link, f->now_ns);
+	if (is_busy(f, e) || !fabric_link_send(&e->link, f->now_ns, r))
+		return false;
+	if (f->seen && r->kind == FLIT_FRAME && r->index == 0)
+		show(f, end, r);
+	return true;
+}
+
+/* A trunk has no flights here: its line is taken as long as its rate says. */
+static void trunk_take(struct fabric *f, struct engine_end *e, const struct fabric_run *r)
+{
+	uint64_t start_x16 = f->now_ns * X16;
+
+	if (e->idle_x16 > start_x16)
+		start_x16 = e->idle_x16;
+	e->idle_x16 = start_x16 + r->flits * e->flit_x16;
+}
+
+void engine_line_sent(struct fabric *f, uint32_t end, const struct fabric_run *r)
+{
+	if (f->cables[end / 2].is_trunk)
+		trunk_take(f, &f->ends[end], r);
+	if (r->kind == FLIT_FRAME)
+		engine_relay_freed(f, end, r->lane);
+}
+
+void engine_line_rest(struct fabric *f, uint32_t end)
+{
+	struct engine_end *e = &f->ends[end];
+
+	if (!e->link.is_up)
+		return;
+	due_set(f, e);
+	if (e->link.is_stalled)
+		age_watch(f, e);
 }
 
 void engine_line_send(struct fabric *f, uint32_t end)
@@ -302,23 +359,18 @@ void engine_line_send(struct fabric *f, uint32_t end)
 	struct engine_end *e = &f->ends[end];
 	struct fabric_run run;
 
-	if (!e->link.is_up)
+	if (f->cables[end / 2].is_trunk) {
+		f->cables[end / 2].has_more = true;
 		return;
-	if (e->link.ack_at_ns <= f->now_ns)
-		fabric_link_expire(&e->link, f->now_ns);
-	while (!is_busy(f, e) && fabric_link_send(&e->link, f->now_ns, &run)) {
-		if (f->seen && run.kind == FLIT_FRAME && run.index == 0)
-			show(f, end, &run);
+	}
+	while (engine_line_next(f, end, &run)) {
 		if (is_timed(f, e))
 			fly(f, end, &run);
 		else
 			take(f, end ^ 1, &run, 0);
-		if (run.kind == FLIT_FRAME)
-			engine_relay_freed(f, end, run.lane);
+		engine_line_sent(f, end, &run);
 	}
-	due_set(f, e);
-	if (e->link.is_stalled)
-		age_watch(f, e);
+	engine_line_rest(f, end);
 }
 
 void engine_line_expire(struct fabric *f, uint32_t end)
@@ -334,7 +386,7 @@ void engine_line_expire(struct fabric *f, uint32_t end)
 
 /* ---- Up and down ---------------------------------------------------------------------------- */
 
-static void end_down(struct fabric *f, uint32_t end)
+void engine_end_down(struct fabric *f, uint32_t end)
 {
 	struct engine_end *e = &f->ends[end];
 
@@ -347,7 +399,7 @@ static void end_down(struct fabric *f, uint32_t end)
 	engine_mark_node(f, e->node);
 }
 
-static void end_up(struct fabric *f, uint32_t end)
+void engine_end_up(struct fabric *f, uint32_t end)
 {
 	struct engine_end *e = &f->ends[end];
 
@@ -360,7 +412,7 @@ static void end_up(struct fabric *f, uint32_t end)
 }
 
 /* Frames that wait for a link that is down are dropped. */
-static void waiting_drop(struct fabric *f, uint32_t end)
+void engine_waiting_drop(struct fabric *f, uint32_t end)
 {
 	for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
 		engine_relay_freed(f, end, lane);
@@ -371,19 +423,24 @@ void engine_link_renew(struct fabric *f, uint32_t cable)
 	uint32_t a = 2 * cable, b = a + 1;
 	struct engine_end *ea = &f->ends[a], *eb = &f->ends[b];
 
-	if (ea->link.is_up) {
-		end_down(f, a);
-		end_down(f, b);
-		waiting_drop(f, a);
-		waiting_drop(f, b);
+	if (f->cables[cable].is_trunk) {
+		engine_trunk_renew(f, cable);
+		return;
 	}
-	if (f->cables[cable].is_cut || !port_of(f, ea)->wants_link || !port_of(f, eb)->wants_link)
+	if (ea->link.is_up) {
+		engine_end_down(f, a);
+		engine_end_down(f, b);
+		engine_waiting_drop(f, a);
+		engine_waiting_drop(f, b);
+	}
+	if (f->cables[cable].is_away || f->cables[cable].is_cut || !port_of(f, ea)->wants_link ||
+	    !port_of(f, eb)->wants_link)
 		return;
 	if (!fabric_node_join(&f->nodes[ea->node].agents, ea->port, &f->nodes[eb->node].agents,
 			      eb->port, f->now_ns))
 		return;
-	end_up(f, a);
-	end_up(f, b);
+	engine_end_up(f, a);
+	engine_end_up(f, b);
 }
 
 void fabric_cut(struct fabric *f, uint32_t cable)
@@ -416,6 +473,7 @@ void fabric_errors(struct fabric *f, uint32_t cable, uint64_t one_in_bits)
 
 		e->one_in_bits = one_in_bits;
 		e->is_lossy |= one_in_bits > 0;
+		f->cables[cable].owes_link = f->cables[cable].is_joined;
 		engine_mark_end(f, end);
 	}
 }

@@ -102,6 +102,22 @@ static void end_init(struct fabric *f, uint32_t end, uint32_t node, uint32_t por
 	f->nodes[node].ports[port].end = end;
 }
 
+static void cable_place(struct fabric *f, uint32_t cable)
+{
+	struct engine_cable *c = &f->cables[cable];
+	bool is_here[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct engine_end *e = &f->ends[2 * cable + i];
+
+		is_here[i] = !f->cfg.are_here || f->cfg.are_here[e->node];
+		e->is_away = !is_here[i];
+	}
+	c->is_away = !is_here[0] && !is_here[1];
+	c->is_trunk = is_here[0] != is_here[1];
+	c->here = is_here[1];
+}
+
 /* How many ports, cables and owners there are; false: a node has too many. */
 static bool measure(struct fabric *f, const struct topology *t, uint32_t *ports)
 {
@@ -164,6 +180,7 @@ static void cables_init(struct fabric *f, const struct topology *t)
 				continue;
 			end_init(f, 2 * cable, node, port);
 			end_init(f, 2 * cable + 1, p->node, p->port);
+			cable_place(f, cable);
 			cable++;
 		}
 	for (cable = 0; cable < f->cable_count; cable++)
@@ -191,7 +208,10 @@ enum weft_reason fabric_open(const struct topology *t, const struct fabric_cfg *
 		fabric_close(own);
 		return WEFT_R_NO_MEMORY;
 	}
+	for (uint32_t node = 0; node < t->node_count; node++)
+		own->nodes[node].is_away = cfg->are_here && !cfg->are_here[node];
 	cables_init(own, t);
+	own->cfg.are_here = NULL;
 	*f = own;
 	return WEFT_OK;
 }

@@ -20,6 +20,7 @@
 #include "fabric/link.h"
 #include "fabric/topology.h"
 #include "wire/iba_frame.h"
+#include "wire/trunk.h"
 
 struct fabric;
 struct fabric_node;
@@ -36,6 +37,7 @@ struct fabric_cfg {
 	bool is_cut_through;	/* a frame goes on when its head has come (FAB-18) */
 	bool has_vcrc;		/* frames that are taken have theirs; else it is 0 */
 	uint64_t seed;		/* of what cables damage */
+	const bool *are_here;	/* nodes, the others are elsewhere; NULL: all; only for the open */
 };
 
 /* What a live fabric has: no delays, four lanes. */
@@ -107,6 +109,29 @@ void fabric_errors(struct fabric *f, uint32_t cable, uint64_t one_in_bits);
  * slow_ns_x16, and 1 makes it as it was.
  */
 void fabric_degrade(struct fabric *f, uint32_t cable, uint32_t divisor);
+
+/* ---- Parts ---------------------------------------------------------------------------------- */
+
+/*
+ * A fabric may be cut: each process has all of the topology, and is some of its nodes; the others
+ * do nothing here. A cable between a node here and one elsewhere is a trunk. It is down until a
+ * carrier has joined it with the same cable in the other process, and hands messages over in their
+ * order, whole.
+ */
+bool fabric_is_here(const struct fabric *f, uint32_t node);
+bool fabric_is_trunk(const struct fabric *f, uint32_t cable);
+
+/* The carrier is there, or gone. */
+void fabric_trunk_join(struct fabric *f, uint32_t cable, bool is_joined);
+
+/*
+ * The next message for the other process; what it refers to is valid until the next call of
+ * fabric_trunk_take() or fabric_run(). False: there is none now.
+ */
+bool fabric_trunk_next(struct fabric *f, uint32_t cable, struct trunk_message *m);
+
+/* A message of the other process about this cable. fabric_run() must follow. */
+void fabric_trunk_take(struct fabric *f, const struct trunk_message *m);
 
 /* ---- Looking -------------------------------------------------------------------------------- */
 

@@ -465,27 +465,30 @@ void fabric_link_take(struct fabric_link *l, uint64_t now_ns, const struct fabri
 		refuse(l, added);
 }
 
+static bool has_length(const struct fabric_frame *f)
+{
+	return f->bytes >= IBA_FRAME_MIN && f->bytes <= IBA_FRAME_MAX;
+}
+
 static bool has_right_vcrc(const struct fabric_frame *f)
 {
 	uint8_t again[IBA_FRAME_MAX];
 
-	if (f->bytes < IBA_FRAME_MIN || f->bytes > IBA_FRAME_MAX)
-		return false;
 	memcpy(again, f->data->at, f->bytes);
 	iba_vcrc_put(again, f->bytes);
 	return memcmp(again, f->data->at, f->bytes) == 0;
 }
 
 /* Of a frame that came as flits: each of them was right, but the sender may not have been. */
-static void frame_check(struct fabric_link *l, struct fabric_frame *f)
+static void frame_check(struct fabric_link *l, struct fabric_frame *f, bool has_vcrc)
 {
-	if (!f->is_whole || has_right_vcrc(f))
+	if (!f->is_whole || (has_length(f) && (!has_vcrc || has_right_vcrc(f))))
 		return;
 	f->is_broken = true;
 	l->counts.broken++;
 }
 
-static void piece_take(struct fabric_link *l, uint64_t now_ns, const struct flit *f)
+static void piece_take(struct fabric_link *l, uint64_t now_ns, const struct flit *f, bool has_vcrc)
 {
 	enum fabric_added added;
 
@@ -497,8 +500,14 @@ static void piece_take(struct fabric_link *l, uint64_t now_ns, const struct flit
 		refuse(l, added);
 		return;
 	}
-	frame_check(l, l->in[f->lane].last);
+	frame_check(l, l->in[f->lane].last, has_vcrc);
 	taken(l, now_ns, f->lane, 1);
+}
+
+void fabric_link_take_flit(struct fabric_link *l, uint64_t now_ns, const struct flit *f)
+{
+	if (l->is_up)
+		piece_take(l, now_ns, f, false);
 }
 
 void fabric_link_recv(struct fabric_link *l, uint64_t now_ns, const uint8_t *bytes, size_t length)
@@ -516,7 +525,7 @@ void fabric_link_recv(struct fabric_link *l, uint64_t now_ns, const uint8_t *byt
 	} else if (reason != WEFT_OK) {
 		l->counts.malformed++;
 	} else if (f.kind == FLIT_FRAME) {
-		piece_take(l, now_ns, &f);
+		piece_take(l, now_ns, &f, true);
 	} else {
 		ack.wants_resend = f.wants_resend;
 		ack.wants_ack = f.wants_ack;

@@ -137,6 +137,9 @@ size_t fabric_run_encode(const struct fabric_run *r, uint32_t flit, uint8_t byte
 /* A flit that came as bytes. */
 void fabric_link_recv(struct fabric_link *l, uint64_t now_ns, const uint8_t *bytes, size_t length);
 
+/* A flit that a carrier has brought which damages none: it has no CRC, and its frame no VCRC. */
+void fabric_link_take_flit(struct fabric_link *l, uint64_t now_ns, const struct flit *f);
+
 /* The next deadline; UINT64_MAX: none. When it has passed, fabric_link_expire(), then send. */
 static inline uint64_t fabric_link_due(const struct fabric_link *l)
 {

@@ -99,6 +99,8 @@ const char *rio_role_name(enum rio_role role)
 		return "card-unit";
 	case RIO_CARD_HOST:
 		return "card-host";
+	case RIO_FABRIC_PART:
+		return "fabric-part";
 	}
 	return "unknown";
 }

@@ -21,5 +21,5 @@ void rio_platform_write(struct platform platform, char text[RIO_PLATFORM_TEXT]);
 bool rio_key_read(const char *text, uint8_t key[RIO_KEY_BYTES]);
 void rio_key_write(const uint8_t key[RIO_KEY_BYTES], char text[RIO_KEY_DIGITS + 1]);
 
-/* "owner", "iounit", "requester", "card-unit", "card-host". */
+/* "owner", "iounit", "requester", "card-unit", "card-host", "fabric-part". */
 const char *rio_role_name(enum rio_role role);

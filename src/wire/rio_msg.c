@@ -62,7 +62,7 @@ static enum rio_msg_err hello_decode(struct rio_hello *h, struct rd *r)
 		return RIO_MSG_ERR_SHORT;
 	if (platform_is_none(h->platform))
 		return RIO_MSG_ERR_UNIT;
-	if (role < RIO_REQUESTER || role > RIO_CARD_HOST)
+	if (role < RIO_REQUESTER || role > RIO_FABRIC_PART)
 		return RIO_MSG_ERR_ROLE;
 	return is_zero ? RIO_MSG_OK : RIO_MSG_ERR_RESERVED;
 }

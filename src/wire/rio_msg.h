@@ -88,6 +88,8 @@ enum rio_role {
 	/* Of a split network card, which begins with the same greeting (docs/wire/push.md). */
 	RIO_CARD_UNIT,
 	RIO_CARD_HOST,
+	/* A part of a fabric (docs/wire/fabric.md). */
+	RIO_FABRIC_PART,
 };
 
 enum rio_device_flag {

@@ -440,7 +440,7 @@ TEST(test_rio_02e_roles)
 {
 	for (unsigned int role = 0; role < 256; role++) {
 		struct rio_msg m = fixture_message(RIO_HELLO);
-		bool is_good = role >= RIO_REQUESTER && role <= RIO_CARD_HOST;
+		bool is_good = role >= RIO_REQUESTER && role <= RIO_FABRIC_PART;
 
 		m.hello.role = (enum rio_role)role;
 		EXPECT_EQ(recoded(&m), is_good ? RIO_MSG_OK : RIO_MSG_ERR_ROLE);
