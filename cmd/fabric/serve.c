@@ -50,42 +50,76 @@ static void descriptors_allow(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int serve(const char *path, const char *name)
+static void tell(void *context, const char *line)
 {
-	struct fabric_server *s;
-	char text[REASON_TEXT];
+	(void)context;
+	rio_role_say(stdout, line);
+	(void)fflush(stdout);
+}
+
+struct wishes {
+	const char *name;
+	struct fabric_cut_files cut;
+};
+
+static bool open_all(const struct topology *t, const struct wishes *w, struct fabric_cut *cut,
+		     struct fabric_server **s)
+{
+	const struct fabric_server_part part = { .cut = cut, .tell = tell };
+	char text[REASON_TEXT], why[CONFIG_FILE_WHY];
 	enum weft_reason reason;
+
+	if (w->cut.parts && !fabric_cut_open(cut, t, &w->cut, why)) {
+		fprintf(stderr, "weft fabric: %s\n", why);
+		return false;
+	}
+	reason = fabric_server_open(t, w->name, w->cut.parts ? &part : NULL, s);
+	if (reason == WEFT_OK)
+		return true;
+	fprintf(stderr, "weft fabric: %s\n", reason_text(reason, text));
+	return false;
+}
+
+static int serve(const char *path, const struct wishes *w)
+{
+	struct fabric_cut cut = { 0 };
+	struct fabric_server *s;
 	struct topology t;
+	int status = 1;
 
 	if (!topology_file_read(&t, "weft fabric", path))
 		return 1;
 	signal(SIGPIPE, SIG_IGN);
 	descriptors_allow();
-	reason = fabric_server_open(&t, name, &s);
-	if (reason != WEFT_OK) {
-		fprintf(stderr, "weft fabric: %s\n", reason_text(reason, text));
-		topology_fini(&t);
-		return 1;
+	if (open_all(&t, w, &cut, &s)) {
+		rio_role_until_signal(stop, s);
+		say_what(&t, s);
+		fabric_server_run(s);
+		fabric_server_close(s);
+		status = 0;
 	}
-	rio_role_until_signal(stop, s);
-	say_what(&t, s);
 	topology_fini(&t);
-	fabric_server_run(s);
-	fabric_server_close(s);
-	return 0;
+	fabric_cut_close(&cut);
+	return status;
 }
 
 int fabric_serve(int argc, char **argv)
 {
-	const char *name = NULL;
-	const struct cmd_option options[] = { { .name = "name", .text = &name }, { 0 } };
+	struct wishes w = { 0 };
+	const struct cmd_option options[] = { { .name = "name", .text = &w.name },
+					      { .name = "parts", .text = &w.cut.parts },
+					      { .name = "part", .text = &w.cut.name },
+					      { .name = "key", .text = &w.cut.key },
+					      { 0 } };
 	int status;
 
 	if (!cmd_options_take(argc, argv, options, fabric_help, &status))
 		return status;
 	if (argc - optind != 1)
 		return fabric_misused("run takes a file");
-	if (name && (*name == '\0' || strlen(name) > FABRIC_SERVER_NAME))
+	if (w.name && (*w.name == '\0' || strlen(w.name) > FABRIC_SERVER_NAME))
 		return fabric_misused("the name of a fabric has 1 to 40 characters");
-	return serve(argv[optind], name);
+	if (!w.cut.parts != !w.cut.name || (w.cut.key && !w.cut.parts))
+		return fabric_misused("a part has its --part, and the --parts that there are");
+	return serve(argv[optind], &w);
 }

@@ -104,9 +104,23 @@ static enum weft_reason hub_open(struct fabric_server *s)
 	return r == WEFT_OK ? watch(s, fabric_hub_fd(s->hub), &s->hub) : r;
 }
 
-static enum weft_reason open_all(struct fabric_server *s, const struct topology *t)
+static enum weft_reason trunks_open(struct fabric_server *s, const struct fabric_server_part *part)
 {
-	const struct fabric_cfg cfg = fabric_cfg_live();
+	const struct fabric_trunks_config config = {
+		.cut = part->cut,
+		.fabric = s->fabric,
+		.tell = part->tell,
+		.context = part->context,
+	};
+	enum weft_reason r = fabric_trunks_open(&config, &s->trunks);
+
+	return r == WEFT_OK ? watch(s, fabric_trunks_fd(s->trunks), &s->trunks) : r;
+}
+
+static enum weft_reason open_all(struct fabric_server *s, const struct topology *t,
+				 const struct fabric_server_part *part)
+{
+	struct fabric_cfg cfg = fabric_cfg_live();
 	enum weft_reason r;
 
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -115,9 +129,13 @@ static enum weft_reason open_all(struct fabric_server *s, const struct topology 
 		return system_reason(errno);
 	if (!names_copy(s, t))
 		return WEFT_R_NO_MEMORY;
+	if (part)
+		cfg.are_here = part->cut->are_here;
 	r = listen_at(s);
 	if (r == WEFT_OK)
 		r = fabric_open(t, &cfg, &s->fabric);
+	if (r == WEFT_OK && part)
+		r = trunks_open(s, part);
 	if (r == WEFT_OK)
 		r = hub_open(s);
 	s->reporter = reporter_open("fabric-run", server_report, s);
@@ -127,6 +145,7 @@ static enum weft_reason open_all(struct fabric_server *s, const struct topology 
 }
 
 enum weft_reason fabric_server_open(const struct topology *t, const char *name,
+				    const struct fabric_server_part *part,
 				    struct fabric_server **out)
 {
 	struct fabric_server *s = calloc(1, sizeof(*s));
@@ -140,7 +159,7 @@ enum weft_reason fabric_server_open(const struct topology *t, const char *name,
 	s->epoll = s->listener = s->wake = -1;
 	s->begin_ns = clock_ns();
 	list_init(&s->ports);
-	r = open_all(s, t);
+	r = open_all(s, t, part);
 	if (r == WEFT_OK)
 		*out = s;
 	else
@@ -155,6 +174,7 @@ void fabric_server_close(struct fabric_server *own_s)
 	server_ports_close(own_s);
 	if (own_s->hub)
 		fabric_hub_close(own_s->hub);
+	fabric_trunks_close(own_s->trunks);
 	fabric_close(own_s->fabric);
 	if (own_s->listener >= 0)
 		close(own_s->listener);
@@ -190,7 +210,7 @@ static void serve(struct fabric_server *s, const struct epoll_event *e)
 		server_clients_accept(s);
 	else if (e->data.ptr == &s->reporter)
 		reporter_serve(s->reporter, s->now_ns);
-	else if (e->data.ptr != &s->hub && e->data.ptr != &s->wake)
+	else if (e->data.ptr != &s->hub && e->data.ptr != &s->wake && e->data.ptr != &s->trunks)
 		server_client_serve(s, e->data.ptr, e->events);
 }
 
@@ -241,6 +261,8 @@ static bool turn(struct fabric_server *s)
 	uint32_t node, port;
 
 	s->now_ns = clock_ns() - s->begin_ns;
+	if (s->trunks)
+		has_moved |= fabric_trunks_take(s->trunks, s->now_ns);
 	has_moved |= agents_work(s);
 	fabric_run(s->fabric, s->now_ns);
 	changes_tell(s);
@@ -254,6 +276,8 @@ static bool turn(struct fabric_server *s)
 		has_moved = true;
 	}
 	fabric_hub_flush(s->hub);
+	if (s->trunks)
+		has_moved |= fabric_trunks_send(s->trunks);
 	return has_moved;
 }
 
@@ -271,10 +295,10 @@ static uint64_t due(const struct fabric_server *s)
 }
 
 /* Rounded up, so that what is due then is due; what is due soon is not slept over. -1: endless. */
-static int wait_ms(const struct fabric_server *s, uint64_t report_ns)
+static int wait_ms(const struct fabric_server *s, uint64_t other_ns)
 {
 	const uint64_t longest_ms = 60000;
-	uint64_t due_ns = least(due(s), report_ns), now_ns = clock_ns() - s->begin_ns, ms;
+	uint64_t due_ns = least(due(s), other_ns), now_ns = clock_ns() - s->begin_ns, ms;
 
 	if (due_ns == UINT64_MAX)
 		return -1;
@@ -287,7 +311,7 @@ static int wait_ms(const struct fabric_server *s, uint64_t report_ns)
 void fabric_server_run(struct fabric_server *s)
 {
 	struct epoll_event events[EVENTS_MAX];
-	uint64_t report_ns = UINT64_MAX;
+	uint64_t report_ns = UINT64_MAX, trunks_ns = UINT64_MAX;
 
 	turns_ask_short();
 	while (!atomic_load(&s->is_stopping)) {
@@ -296,8 +320,10 @@ void fabric_server_run(struct fabric_server *s)
 
 		for (int i = 0; i < TURNS_AT_ONCE && has_more; i++)
 			has_more = turn(s);
+		if (s->trunks)
+			trunks_ns = fabric_trunks_expire(s->trunks, clock_ns() - s->begin_ns);
 		count = epoll_wait(s->epoll, events, EVENTS_MAX,
-				   has_more ? 0 : wait_ms(s, report_ns));
+				   has_more ? 0 : wait_ms(s, least(report_ns, trunks_ns)));
 		s->now_ns = clock_ns() - s->begin_ns;
 		for (int i = 0; i < count; i++)
 			serve(s, &events[i]);

@@ -13,16 +13,26 @@
 #include <weft/reason.h>
 
 #include "fabric/topology.h"
+#include "roles/fabric_parts.h"
 
 enum { FABRIC_SERVER_NAME = 40 };
 
 struct fabric_server;
 
+/* What one part of a fabric that is cut has besides. */
+struct fabric_server_part {
+	const struct fabric_cut *cut; /* of the topology; borrowed */
+	/* A line for people: parts that come and go, connections that are refused. */
+	void (*tell)(void *context, const char *line);
+	void *context;
+};
+
 /*
- * The name is that of WEFT_FABRIC, or "fabric", if it is NULL. The topology is not needed
- * afterwards. WEFT_R_FABRIC_TAKEN: there is one of that name.
+ * The name is that of WEFT_FABRIC, or "fabric", if it is NULL. part: NULL if the fabric is not cut.
+ * The topology is not needed afterwards. WEFT_R_FABRIC_TAKEN: there is one of that name.
  */
 enum weft_reason fabric_server_open(const struct topology *t, const char *name,
+				    const struct fabric_server_part *part,
 				    struct fabric_server **s);
 void fabric_server_close(struct fabric_server *own_s);
 

@@ -90,6 +90,8 @@ enum weft_reason server_owner_find(const struct fabric_server *s,
 {
 	if (!server_find(s, where->node, node, port))
 		return WEFT_R_FABRIC_NODE;
+	if (!fabric_is_here(s->fabric, *node))
+		return WEFT_R_FABRIC_PART;
 	if (is_switch(s, *node)) { /* its owner is at port 0 */
 		*port = 0;
 		return where->port == 0 ? WEFT_OK : WEFT_R_FABRIC_NODE;
@@ -154,6 +156,8 @@ static enum weft_reason port_ask(struct fabric_server *s, const struct fabric_ms
 
 	if (!server_find(s, where->node, &node, &port))
 		return WEFT_R_FABRIC_NODE;
+	if (!fabric_is_here(s->fabric, node))
+		return WEFT_R_FABRIC_PART;
 	if (where->port != 0)
 		port = where->port;
 	else if (port == 0 && !is_switch(s, node))
@@ -192,6 +196,8 @@ static enum weft_reason cables_ask(struct fabric_server *s, const struct fabric_
 
 	if (!server_find(s, ask->where.node, &node, &port))
 		return WEFT_R_FABRIC_NODE;
+	if (!fabric_is_here(s->fabric, node))
+		return WEFT_R_FABRIC_PART;
 	if (ask->kind == FABRIC_MSG_DEGRADE && (ask->value == 0 || ask->value > UINT16_MAX))
 		return WEFT_R_FABRIC_ASK;
 	if (ask->where.port != 0)

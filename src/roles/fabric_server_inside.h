@@ -23,6 +23,7 @@
 #include "fabric/node.h"
 #include "mad/mad_port.h"
 #include "roles/fabric_server.h"
+#include "roles/fabric_trunks.h"
 #include "roles/reporter.h"
 
 enum {
@@ -66,6 +67,7 @@ struct fabric_server {
 	char name[FABRIC_SERVER_NAME + 1];
 	struct fabric *fabric;
 	struct fabric_hub *hub;
+	struct fabric_trunks *trunks; /* NULL: it is not cut */
 	char (*names)[TOPOLOGY_NAME_BYTES], (*ids)[TOPOLOGY_NAME_BYTES];
 	uint32_t *first_port; /* of each node, in port_at */
 	struct server_port **port_at;

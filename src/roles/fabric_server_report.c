@@ -115,6 +115,8 @@ static void put_cables(FILE *to, struct fabric_server *s)
 		uint32_t node[2], port[2];
 
 		fabric_cable_ends(s->fabric, i, node, port);
+		if (!fabric_is_here(s->fabric, node[0]) && !fabric_is_here(s->fabric, node[1]))
+			continue; /* of other parts */
 		fputs("cable", to);
 		put(to, "number", i);
 		put(to, "is_cut", fabric_is_cut(s->fabric, i));

@@ -49,6 +49,8 @@ enum weft_reason server_tap_open(struct fabric_server *s, struct server_client *
 		return WEFT_R_FABRIC_ASK;
 	if (!server_find(s, where->node, &node, &port))
 		return WEFT_R_FABRIC_NODE;
+	if (!fabric_is_here(s->fabric, node))
+		return WEFT_R_FABRIC_PART;
 	if (where->port != 0)
 		port = where->port;
 	if (port > fabric_node_look(s->fabric, node)->cfg.ports)

@@ -59,9 +59,10 @@ def opensm_words(folder):
 class Fabric:
     """weft fabric run, and the programs that it was asked to start: all of them end with it."""
 
-    def __init__(self, folder, text=TRIANGLE, name=None):
+    def __init__(self, folder, text=TRIANGLE, name=None, inside=(), options=()):
         need("opensm", "ibstat")
         self.folder = folder
+        self.inside, self.options = list(inside), list(options)  # words before each command; of weft fabric run
         self.name = name or "live-%d-%s" % (os.getpid(), os.path.basename(folder))[:40]
         self.path = os.path.join(folder, "topology")
         self.started = []
@@ -70,9 +71,9 @@ class Fabric:
                 f.write(text)
 
     def __enter__(self):
-        self.process = subprocess.Popen([WEFT, "fabric", "run", self.path, "--name", self.name], env=environment(),
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        text=True)
+        self.process = subprocess.Popen([*self.inside, WEFT, "fabric", "run", self.path, "--name", self.name,
+                                         *self.options], env=environment(), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.said = self.process.stdout.readline()
         if not self.said.startswith("fabric "):
             self.process.wait()
@@ -93,28 +94,30 @@ class Fabric:
 
     def weft(self, *words):
         """A command of weft fabric; returns what it printed."""
-        done = subprocess.run([WEFT, "fabric", *words], env=self.env(), stdin=subprocess.DEVNULL, text=True,
+        done = subprocess.run([*self.inside, WEFT, "fabric", *words], env=self.env(), stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S)
         expect_equal("weft fabric %s: %s" % (" ".join(words), done.stdout), done.returncode, 0)
         return done.stdout
 
     def weft_start(self, *words):
         """One that runs until it is told to end."""
-        program = Program(os.path.join(self.folder, "said-%d" % len(self.started)), [WEFT, "fabric", *words], self.env())
+        program = Program(os.path.join(self.folder, "said-%d" % len(self.started)), [*self.inside, WEFT, "fabric", *words],
+                          self.env())
         self.started.append(program)
         return program
 
     def run(self, node, *words, status=0, **wishes):
         """A program at a node, until it ends; returns what it printed."""
-        done = subprocess.run([WEFT, "run", "--node", node, *words], env=self.env(**wishes), stdin=subprocess.DEVNULL,
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S)
+        done = subprocess.run([*self.inside, WEFT, "run", "--node", node, *words], env=self.env(**wishes),
+                              stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=PATIENCE_S)
         if status is not None:
             expect_equal("%s: %s" % (" ".join(words), done.stdout), done.returncode, status)
         return done.stdout
 
     def start(self, node, *words, **wishes):
         program = Program(os.path.join(self.folder, "said-%d" % len(self.started)),
-                          [WEFT, "run", "--node", node, *words], self.env(**wishes))
+                          [*self.inside, WEFT, "run", "--node", node, *words], self.env(**wishes))
         self.started.append(program)
         return program
 
@@ -232,16 +235,17 @@ def up(fabric, node="H1", *words, **wishes):
     return manager
 
 
-def meet(fabric, to, by, *words, to_host="localhost", port=0, **wishes):
-    """The same program at two nodes, which meet at a port of TCP; what the one that asks printed."""
+def meet(fabric, to, by, *words, to_host="localhost", port=0, other=None, **wishes):
+    """The same program at two nodes, which meet at a port of TCP; what the one that asks, in `other`, printed."""
     words = [*words, "-p", str(port or 20000 + os.getpid() % 20000)]
     server = fabric.start(to, *words, **wishes)
+    other = other or fabric
     said = ""
 
     def is_done():
         nonlocal said
-        client = subprocess.run([WEFT, "run", "--node", by, *words, to_host], env=fabric.env(**wishes), text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        client = subprocess.run([*other.inside, WEFT, "run", "--node", by, *words, to_host], env=other.env(**wishes),
+                                text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 timeout=PATIENCE_S)
         said = client.stdout
         return client.returncode == 0

@@ -64,7 +64,7 @@ static void bed_open(void)
 
 	topology_read(&t);
 	REQUIRE(setenv("WEFT_FABRIC", name_of_test(), 1) == 0);
-	MUST(fabric_server_open(&t, NULL, &bed.server));
+	MUST(fabric_server_open(&t, NULL, NULL, &bed.server));
 	topology_fini(&t);
 	REQUIRE(pthread_create(&bed.thread, NULL, run, bed.server) == 0);
 }
@@ -240,6 +240,48 @@ TEST(test_sys_04_an_io_adapter_has_two_ports_and_one_of_a_host_four)
 	bed_close();
 }
 
+/* As one part of a fabric, that is all but the node h2. */
+static void part_open(struct fabric_cut *cut)
+{
+	static uint32_t part_of[6];
+	static bool are_here[6] = { true, true, false, true, true, true };
+	const struct fabric_server_part part = { .cut = cut };
+	struct topology t;
+
+	part_of[2] = 1;
+	*cut = (struct fabric_cut){ .part_of = part_of, .are_here = are_here };
+	cut->parts = calloc(1, sizeof(*cut->parts));
+	REQUIRE(cut->parts);
+	cut->parts->part_count = 2;
+	cut->parts->alive_ns = UINT64_C(10000000000);
+	cut->parts->parts[0].address = (struct weft_address){ .family = 4, .ip = { 127, 0, 0, 1 } };
+	topology_read(&t);
+	REQUIRE(setenv("WEFT_FABRIC", name_of_test(), 1) == 0);
+	MUST(fabric_server_open(&t, NULL, &part, &bed.server));
+	topology_fini(&t);
+	REQUIRE(pthread_create(&bed.thread, NULL, run, bed.server) == 0);
+}
+
+TEST(test_fab_22a_a_node_that_is_in_another_part_of_the_fabric_is_there_only)
+{
+	struct fabric_cut cut;
+	struct fabric_msg_port p;
+
+	part_open(&cut);
+	EXPECT_EQ(fabric_client_look("h2", 0, &p), WEFT_R_FABRIC_PART);
+	EXPECT_EQ(ask(FABRIC_MSG_ATTACH, "h2", 0, 0), WEFT_R_FABRIC_PART);
+	EXPECT_EQ(ask(FABRIC_MSG_MANAGER, "h2", 0, 0), WEFT_R_FABRIC_PART);
+	EXPECT_EQ(ask(FABRIC_MSG_CUT, "h2", 1, 0), WEFT_R_FABRIC_PART);
+	EXPECT_EQ(ask(FABRIC_MSG_CAPTURE, "h2", 0, 0), WEFT_R_FABRIC_PART);
+	MUST(fabric_client_look("h1", 0, &p));
+	EXPECT_EQ(p.port_info.state, SM_PORT_INIT);
+	MUST(fabric_client_look("leaf", 2, &p));
+	EXPECT_EQ(p.port_info.state, SM_PORT_DOWN); /* the other part is not there */
+	EXPECT_EQ(ask(FABRIC_MSG_CUT, "leaf", 2, 0), WEFT_OK);
+	bed_close();
+	fabric_parts_destroy(cut.parts);
+}
+
 TEST(test_fab_22d_a_second_fabric_of_a_name_is_refused)
 {
 	struct fabric_server *other;
@@ -247,8 +289,8 @@ TEST(test_fab_22d_a_second_fabric_of_a_name_is_refused)
 
 	bed_open();
 	topology_read(&t);
-	EXPECT_EQ(fabric_server_open(&t, NULL, &other), WEFT_R_FABRIC_TAKEN);
-	MUST(fabric_server_open(&t, "another", &other));
+	EXPECT_EQ(fabric_server_open(&t, NULL, NULL, &other), WEFT_R_FABRIC_TAKEN);
+	MUST(fabric_server_open(&t, "another", NULL, &other));
 	EXPECT_STR(fabric_server_name(other), "another");
 	fabric_server_close(other);
 	topology_fini(&t);
@@ -264,7 +306,7 @@ TEST(test_fab_22d_a_fabric_whose_adapters_are_anothers_is_refused)
 
 	MUST(fabric_hub_open(&config, name_of_test(), &hub));
 	topology_read(&t);
-	EXPECT_EQ(fabric_server_open(&t, name_of_test(), &server), WEFT_R_FABRIC_TAKEN);
+	EXPECT_EQ(fabric_server_open(&t, name_of_test(), NULL, &server), WEFT_R_FABRIC_TAKEN);
 	topology_fini(&t);
 	fabric_hub_close(hub);
 }

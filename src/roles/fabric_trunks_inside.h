@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside the connections of a part of a fabric; only its files include this.
+ *
+ *   fabric_trunks.c       connections: they come, go, and move bytes
+ *   fabric_trunks_talk.c  what is said by them: the greeting, then messages of cables
+ */
+#pragma once
+
+#include "base/line_limit.h"
+#include "roles/fabric_trunks.h"
+
+enum {
+	TRUNK_GUESTS_MAX = 16, /* connections whose other end is not known yet */
+	TRUNK_BUFFER_BYTES = TRUNK_LENGTH_BYTES + TRUNK_RECORD_MAX,
+};
+
+enum trunk_state {
+	TRUNK_CONNECTING = 1,
+	TRUNK_GREETING,
+	TRUNK_KNOWN, /* it has proved its key; it must say hello */
+	TRUNK_UP
+};
+
+struct trunk_line {
+	struct trunk_line *next;
+	enum trunk_state state;
+	uint32_t part; /* FABRIC_PART_NONE: not known yet */
+	int fd;
+	bool awaits_room, is_over;
+	uint64_t since_ns, deadline_ns; /* of the greeting; later never */
+	struct weft_address address;
+	struct rio_handshake handshake;
+	struct rio_session session;
+	size_t in_bytes, out_at, out_end;
+	uint8_t in[TRUNK_BUFFER_BYTES], out[TRUNK_BUFFER_BYTES];
+};
+
+struct trunk_peer {
+	uint32_t *cables, cable_count; /* that join it with this part */
+	uint32_t first_cable;	       /* that has its turn first */
+	bool is_dialled;
+	struct trunk_line *line; /* dialled, or known; NULL: none */
+	uint64_t dial_ns, redial_ns;
+	enum weft_reason told; /* why it cannot be reached */
+};
+
+enum trunk_word { TRUNK_SAY_REFUSED, TRUNK_SAY_PART, TRUNK_WORDS };
+
+struct fabric_trunks {
+	struct fabric_trunks_config config;
+	int epoll, listener;
+	uint64_t now_ns;
+	struct trunk_peer peers[FABRIC_PARTS_MAX];
+	struct trunk_line *lines;
+	struct line_limit limits[TRUNK_WORDS];
+};
+
+/* ---- fabric_trunks.c ------------------------------------------------------------------------ */
+
+/* Its end, at the next look; its cables go down at once. */
+void trunk_line_end(struct fabric_trunks *t, struct trunk_line *l, enum weft_reason reason);
+
+/* A record, that is to be sent. False: there is no room. */
+bool trunk_line_put(struct trunk_line *l, const uint8_t *bytes, size_t length);
+
+__attribute__((format(printf, 3, 4))) void trunk_say(struct fabric_trunks *t, enum trunk_word word,
+						     const char *form, ...);
+
+/* ---- fabric_trunks_talk.c ------------------------------------------------------------------- */
+
+/* The connection is there: the greeting begins. */
+void trunk_talk_begin(struct fabric_trunks *t, struct trunk_line *l);
+
+/* A record that has come, without its length. */
+enum weft_reason trunk_talk_take(struct fabric_trunks *t, struct trunk_line *l,
+				 const uint8_t *bytes, size_t length);
+
+/* A record of what cables have to say, in the line's empty buffer. False: there is nothing. */
+bool trunk_talk_fill(struct fabric_trunks *t, struct trunk_line *l);
+
+/* How long a record may be now. */
+size_t trunk_talk_max(const struct trunk_line *l);
