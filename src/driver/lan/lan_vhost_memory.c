@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "driver/lan/lan_vhost.h"
 #include "driver/sys/guard.h"
@@ -57,6 +58,7 @@ static bool reserve(struct vhost_memory *m, uint64_t bytes)
 
 enum weft_reason vhost_memory_map(struct vhost_memory *m, struct lan_guest *g, const int *fds)
 {
+	const uint64_t usual = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t pages[VHOST_REGIONS_MAX], total = 0;
 	uint8_t *at;
 
@@ -66,7 +68,8 @@ enum weft_reason vhost_memory_map(struct vhost_memory *m, struct lan_guest *g, c
 		pages[i] = page_of(fds[i], r->offset + r->length);
 		if (pages[i] == 0)
 			return WEFT_R_VHOST_MEMORY;
-		total += rounded(r->offset + r->length, pages[i]) + pages[i];
+		/* No more than large pages need to be aligned: what is guarded should be there. */
+		total += rounded(r->offset + r->length, pages[i]) + pages[i] - usual;
 	}
 	if (g->count == 0)
 		return WEFT_OK;
