@@ -250,7 +250,7 @@ class Card:
         for i, host in enumerate(self.hosts):
             host.start()
             host.await_line(" is connected")
-            if self.port == "tap:card0":
+            if self.port.startswith("tap:card0"):
                 self.address(i)
         return self
 

@@ -255,6 +255,23 @@ def test_push_05_a_host_without_a_key_gets_nothing(folder):
         expect_equal("no link is open", [l for l in card.unit.status()["links"] if l["state"] == "open"], [])
 
 
+def test_push_05_a_unit_without_its_key_gets_nothing(folder):
+    with Card(folder) as card:
+        os.unlink(os.path.join(folder, "unit.key"))
+        key_make(folder, "unit")  # not the one that the host knows
+        card.unit.start()
+        card.hosts[0].start()
+        wait_until("the host refuses", lambda: card.hosts[0].status()["refused"] > 0)
+        card.address()
+        card.host_spaces[0].run("ping", "-c", "3", "-i", "0.1", "-w", "2", SERVER)
+        card.server.run("ping", "-c", "3", "-i", "0.1", "-w", "2", "192.0.2.2")
+        expect("the host says why: " + card.hosts[0].said(),
+               "is not one that the configuration lets in" in card.hosts[0].said())
+        expect("it never says connected: " + card.hosts[0].said(), "is connected" not in card.hosts[0].said())
+        expect_equal("frames that got out", card.unit.status()["ports"][0]["frames_out"], 0)
+        expect_equal("frames that got in", card.hosts[0].status()["ports"][0]["frames_out"], 0)
+
+
 def test_push_03_status_in_words(folder):
     words = ("card-unit", "packet:lan0", "h0 by roce", "own pools", "its pools")
     with Card(folder).start() as card:

@@ -215,6 +215,20 @@ def blocks(page):
             code = []
 
 
+def test_push_02_the_lan_is_a_bridge_of_the_unit(folder):
+    """Its port there is a TAP interface that it makes."""
+    with Card(folder, lan="tap:uplink") as card:
+        made = card.unit_space.run("ip", "link", "add", "br0", "type", "bridge")
+        if made.returncode != 0:
+            raise Skip("no bridges here: " + made.stderr)
+        card.start()
+        for name in ("lan0", "uplink"):
+            card.unit_space.must("ip", "link", "set", name, "master", "br0", "up")
+        card.unit_space.must("ip", "link", "set", "br0", "up")
+        card.ping(SERVER)
+        card.ping("-s", "8000", SERVER)
+
+
 def test_push_01_the_page_sets_up_a_card_between_two_machines(folder):
     with open(os.path.join(os.path.realpath(sys.argv[2]), "docs/card.md"), encoding="utf-8") as f:
         page = f.read()

@@ -80,6 +80,14 @@ def test_push_01_push_24_iperf3_both_ways_over_iwarp(folder):
     iperf_both_ways(folder, "iwarp")
 
 
+def test_push_24_iperf3_by_an_interface_of_several_queues(folder):
+    with Card(folder, port="tap:card0,queues=4").start() as card, Iperf(card) as iperf:
+        for words in ([], ["-R"]):
+            iperf.move("-n", "64M", "-P", "4", *words)
+        link = card.hosts[0].link()
+        expect("by the card: %r" % link, link["bytes_in"] > MOST and link["bytes_out"] > MOST and link["refused"] == 0)
+
+
 # ---- A session that lasts ------------------------------------------------------------------------
 
 SSHD = """Port 2222

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """soak.py WEFT [MIB]: a large file through a split card, over both wires; its digest must be right.
 
-Prints `ok NAME` or `not ok NAME: why`. ./dev soak card runs it; ./dev test moves 64 MiB.
+Prints `ok NAME` or `not ok NAME: why`. ./dev test moves 1 GiB, ./dev soak card as much as it is told.
 """
 import hashlib
 import os
