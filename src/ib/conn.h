@@ -63,6 +63,7 @@ struct ib_conn {
 	/* Path migration, see migrate.h. */
 	enum ib_migration migration;
 	uint32_t migrations;  /* so far */
+	bool is_striping;     /* what is new goes by both paths in turn */
 	struct ib_way *other; /* the alternate path; NULL: there is none */
 	/* The end. */
 	enum weft_reason why;

@@ -75,6 +75,12 @@ void ib_port_set_lid(struct ib_port *port, uint16_t lid, uint8_t lmc);
 /* Its table of P_Keys, IB_PKEYS_MAX of them; unused ones are 0. Connections keep theirs. */
 void ib_port_set_p_keys(struct ib_port *port, const uint16_t *p_keys);
 
+/*
+ * FAB-21: from the next time that a connection of RC is armed (IB_ARMED), frames of its Sends and
+ * Writes go by both of its paths, and what comes so is delivered in order; at both ends.
+ */
+void ib_port_set_striping(struct ib_port *port, bool is_striping);
+
 /* No connection may be left. */
 void ib_port_destroy(struct ib_port *port);
 

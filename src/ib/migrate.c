@@ -40,6 +40,7 @@ static void move(struct ib_conn *c, enum ib_migration to)
 	CHECK(moves[c->migration] & 1U << to);
 	note(c, c->qp, TRACE_PATH_STATE, c->migration, to);
 	c->migration = to;
+	c->is_striping = to == IB_ARMED && c->port->is_striping && c->service == WEFT_RC;
 }
 
 static void say(struct ib_conn *c, enum weft_event_kind kind, enum weft_reason reason)
@@ -109,6 +110,23 @@ void migrate_adjust(struct ib_conn *c, const struct ib_config *k, uint32_t field
 		move(c, IB_REARM);
 	else if (is_asked)
 		go_over(c);
+}
+
+/* ---- Both paths at once --------------------------------------------------------------------- */
+
+const struct ib_path *migrate_stripe(const struct ib_conn *c, uint32_t psn, bool is_new)
+{
+	return c->is_striping && is_new && psn % 2 ? &c->other->path : &c->path;
+}
+
+void migrate_unstripe(struct ib_conn *c)
+{
+	c->is_striping = false;
+}
+
+bool migrate_is_late(const struct ib_conn *c, uint32_t early, uint32_t expected)
+{
+	return c->port->is_striping && c->other && (early ^ expected) % 2;
 }
 
 /* ---- The network ---------------------------------------------------------------------------- */

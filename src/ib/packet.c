@@ -365,12 +365,18 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
 		 struct ib_out *out)
 {
-	p->p_key = c->p_key;
+	packet_make_by(c, &c->path, p, load, out);
+}
+
+void packet_make_by(struct ib_conn *c, const struct ib_path *path, struct iba_packet *p,
+		    const struct load *load, struct ib_out *out)
+{
+	p->p_key = path == &c->path ? c->p_key : c->other->p_key;
 	p->dest_qp = c->peer_qp;
 	p->is_migrated = c->migration == IB_MIGRATED;
 	if (c->is_ee)
 		rd_address(c, p);
-	packet_write(c->port, &c->path, p, load, out);
+	packet_write(c->port, path, p, load, out);
 	if (!c->is_ee && iba_form(p->opcode)->kind != IBA_KIND_ACK && p->opcode != IBA_CNP)
 		out->ecn = IB_ECN_ECT0;
 }

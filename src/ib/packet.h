@@ -32,6 +32,10 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
 		 struct ib_out *out);
 
+/* The same by one of its two paths. */
+void packet_make_by(struct ib_conn *c, const struct ib_path *path, struct iba_packet *p,
+		    const struct load *load, struct ib_out *out);
+
 /* Gathers the payload of a grant. WEFT_OK: all of it is in *load. */
 enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load);
 

@@ -65,6 +65,11 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 	return port;
 }
 
+void ib_port_set_striping(struct ib_port *port, bool is_striping)
+{
+	port->is_striping = is_striping;
+}
+
 void ib_port_destroy(struct ib_port *port)
 {
 	CHECK(port->conns_used == 0);

@@ -69,10 +69,11 @@ struct ib_port {
 	struct qp_tally unowned; /* counts without a queue pair: it has left, or of a context */
 	const struct ib_direct *direct; /* NULL: none */
 	uint32_t epochs;		/* of connections so far */
-	bool has_near_icrc;		/* packets by shared memory have one, too */
-	uint16_t lid, path_bits;	/* in a fabric: of the port; a mask */
-	uint32_t burst;			/* packets that the first of ready has sent in its turn */
-	uint32_t factors[IB_FACTORS];	/* of iba_icrc_factor(), by words; 0: not computed yet */
+	bool is_striping;
+	bool has_near_icrc;	      /* packets by shared memory have one, too */
+	uint16_t lid, path_bits;      /* in a fabric: of the port; a mask */
+	uint32_t burst;		      /* packets that the first of ready has sent in its turn */
+	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not computed yet */
 	uint8_t bounce[IB_BOUNCES][IBA_PAYLOAD_MAX];
 	uint32_t bounced; /* packets of this batch with payload in bounce */
 	uint64_t now_ns;  /* of the latest call that had the time */

@@ -14,6 +14,7 @@
 #include "ib/conn.h"
 #include "ib/direct.h"
 #include "ib/ee.h"
+#include "ib/migrate.h"
 #include "ib/pace.h"
 #include "ib/packet.h"
 #include "ib/port.h"
@@ -575,7 +576,7 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	 */
 	is_first |= q->srtt_ns == 0;
 	ask_for_ack(c, now_ns, &p, is_new && (is_read ? is_first : wqe && q->qp->sq.reads == 0));
-	packet_make(c, &p, &load, out);
+	packet_make_by(c, migrate_stripe(c, p.psn, is_new && !is_read), &p, &load, out);
 	return true;
 }
 
@@ -591,7 +592,7 @@ static uint32_t count_more(const struct ib_conn *c, uint64_t now_ns, uint32_t mo
 	/* What goes again, or comes first, is for rc_req_next(). */
 	if (q->psn_send != q->psn_sent || q->psn_send == q->psn_una || i == 0 || q->is_absent ||
 	    q->is_probe_due || q->is_filling || q->rnr == RNR_ASK_DUE || rc_holes_due(q) ||
-	    !can_go_on(c) || is_slow(c, now_ns))
+	    c->is_striping || !can_go_on(c) || is_slow(c, now_ns))
 		return 0;
 	if (i + 1 >= s->count || out + 1 >= c->window || unasked >= c->ack_every)
 		return 0;

@@ -9,6 +9,7 @@
 #include "ib/conn.h"
 #include "ib/ee.h"
 #include "ib/message.h"
+#include "ib/migrate.h"
 #include "ib/port.h"
 #include "ib/rc.h"
 #include "ib/rc_early.h"
@@ -463,6 +464,7 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 {
 	struct responder *r = &c->resp;
 	int32_t ahead = iba_psn_diff(p->psn, r->psn);
+	bool is_late, is_kept;
 
 	if (c->has_final || (!r->qp && !c->is_ee))
 		return take_after_end(c, p);
@@ -471,8 +473,13 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 	if (ahead > 0) {
 		if (!rc_genuine_early(r, now_ns, p->psn))
 			return WEFT_R_IB_PSN;
-		take_early(c, p);
-		return rc_early_keep(c, p) ? WEFT_OK : WEFT_R_IB_PSN;
+		is_late = migrate_is_late(c, p->psn, r->psn);
+		if (!is_late)
+			take_early(c, p);
+		is_kept = rc_early_keep(c, p);
+		if (is_late && !is_kept)
+			take_early(c, p);
+		return is_kept ? WEFT_OK : WEFT_R_IB_PSN;
 	}
 	if (r->refusal != WEFT_OK)
 		return r->refusal;

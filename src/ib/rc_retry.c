@@ -435,6 +435,7 @@ void rc_retry_lost(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
 			conn_deadline(c, quiet_until(c));
 		return;
 	}
+	migrate_unstripe(c);
 	if (!q->is_missed) {
 		q->is_missed = true;
 		q->missed_ns = now_ns;
@@ -552,6 +553,7 @@ static void timed_out(struct ib_conn *c, uint64_t now_ns)
 
 	c->port->counts.timeouts++;
 	tally_of(c->port, q->qp)->timeouts++;
+	migrate_unstripe(c);
 	note(c, q->qp, TRACE_TIMEOUT, q->psn_una, 0);
 	q->progress_ns = now_ns;
 	q->is_timed = false;

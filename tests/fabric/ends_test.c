@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Adapters in a fabric, by the public calls. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "fabric/fabric_bed.h"
@@ -123,17 +124,18 @@ TEST(test_ud_01_datagrams_by_lid_and_by_gid)
 	datagrams_close();
 }
 
-static void connected_open(void)
+static void connected_open(uint8_t timeout_code)
 {
 	for (int i = 0; i < 2; i++)
 		end_open(&ends[i], i, WEFT_RC);
 	for (int i = 0; i < 2; i++) {
 		struct weft_path by_other = fabric_bed_path(i, !i, false);
-		const struct weft_alternate other = { .path = by_other, .timeout_code = 10 };
+		const struct weft_alternate other = { .path = by_other,
+						      .timeout_code = timeout_code };
 		struct weft_roce_attr how = {
 			.path = fabric_bed_path(i, !i, false),
 			.peer_number = weft_qp_number(ends[!i].qp),
-			.timeout_code = 10,
+			.timeout_code = timeout_code,
 			.retries = 1,
 			.rnr_retries = 7,
 			.alternate = &other,
@@ -202,7 +204,7 @@ TEST(test_fab_19_requests_and_acknowledgements_go_by_different_paths)
 /* FAB-20, RC-04: the path that requests go by is lost, and no request is. */
 TEST(test_fab_20_rc_04_connection_takes_its_second_path)
 {
-	connected_open();
+	connected_open(10);
 	EXPECT_EQ(paths_of(&ends[0]).migration, WEFT_REARM);
 	send_one(0);
 	send_one(1);
@@ -221,6 +223,35 @@ TEST(test_fab_20_rc_04_connection_takes_its_second_path)
 		EXPECT_EQ(paths.alternate.to_lid, paths.path.to_lid - 1);
 	}
 	datagrams_close();
+}
+
+/* FAB-21: of each message some frames come by either path, and its receiver sees nothing of it. */
+TEST(test_fab_21_frames_of_a_message_come_by_both_paths)
+{
+	enum { MESSAGES = 50, FRAMES = BYTES / 1024 };
+
+	REQUIRE(setenv("WEFT_STRIPE", "on", 1) == 0);
+	connected_open(18);
+	send_one(0);
+	send_one(1);
+	EXPECT_EQ(paths_of(&ends[0]).migration, WEFT_ARMED);
+	for (uint32_t n = 0; n < MESSAGES; n++) {
+		struct weft_sge sge = { (uintptr_t)ends[0].memory, BYTES, ends[0].tag };
+		struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &sge, .sge_count = 1 };
+		uint32_t posted;
+
+		for (uint32_t i = 0; i < BYTES; i++)
+			ends[0].memory[i] = (uint8_t)(i * 7 + i / 1024 + n);
+		recv_post(&ends[1]);
+		MUST(weft_qp_post_send(ends[0].qp, &wr, 1, &posted));
+		REQUIRE(end_await(&ends[0]).status == WEFT_SUCCESS);
+		REQUIRE(end_await(&ends[1]).status == WEFT_SUCCESS);
+		EXPECT_MEM(ends[1].memory, ends[0].memory, BYTES);
+	}
+	EXPECT(fabric_bed_frames_by(0, 1) >= MESSAGES * FRAMES / 2);
+	EXPECT(fabric_bed_frames_by(1, 1) >= MESSAGES * FRAMES / 2);
+	datagrams_close();
+	REQUIRE(unsetenv("WEFT_STRIPE") == 0);
 }
 
 /* FAB-23: in a fabric a path has a LID, in an IP network it has none. */

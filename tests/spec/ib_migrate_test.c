@@ -404,3 +404,130 @@ TEST(test_fab_20_uc_migrates_with_its_peer)
 	bed_completed(b, 3, WEFT_SUCCESS);
 	bed_close(b);
 }
+
+/* ---- FAB-21: several link engines, seen by no consumer -------------------------------------- */
+
+enum { STRIPES = 9, STRIPE_BYTES = STRIPES * 256 };
+
+/* Both ends are armed; the peer's next PSN is P0 + 1. */
+static struct ib_bed *open_striping(void)
+{
+	struct ib_bed *b = open_rearm();
+
+	ib_port_set_striping(b->port, true);
+	for (uint32_t id = 1; id < 16; id++)
+		bed_recv(b, id, 0, 64);
+	b->out_first = b->out_count = 0;
+	MUST(put(b, send_only(P0), false));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_expect_ack(b, IBA_SYNDROME_ACK, P0);
+	return b;
+}
+
+static void stripes_post(struct ib_bed *b, uint64_t id)
+{
+	bed_post(b, (struct weft_send_wr){ .id = id, .opcode = WEFT_OP_WRITE }, 0, STRIPE_BYTES);
+	bed_run(b);
+}
+
+/* How many of the frames that go out, which are of one message, go by the alternate path. */
+static uint32_t stripes_by_other(struct ib_bed *b)
+{
+	uint32_t by_other = 0;
+
+	for (; b->out_count > 0; by_other++) {
+		const struct bed_packet *p = bed_next(b);
+
+		if (is_on(p, OUR_LID, PEER_LID, false))
+			by_other--;
+		else
+			REQUIRE(is_on(p, OTHER_LID, PEER_OTHER_LID, false) && p->p.psn % 2 == 1);
+	}
+	return by_other;
+}
+
+TEST(test_fab_21_frames_of_a_message_go_by_both_paths_in_turn)
+{
+	struct ib_bed *b = open_striping();
+
+	stripes_post(b, 20);
+	EXPECT_EQ(b->out_count, STRIPES);
+	EXPECT_EQ(stripes_by_other(b), STRIPES / 2);
+	MUST(put(b, peer_ack(iba_syndrome_ack(1), PSN_OURS + STRIPES - 1, 1), false));
+	bed_completed(b, 20, WEFT_SUCCESS);
+	/* Nothing goes by two paths whose port does not do so, or whose ends are not both armed. */
+	MUST(ib_adjust(b->conn, &b->config, IB_ALTERNATE));
+	stripes_post(b, 21);
+	EXPECT_EQ(b->out_count, STRIPES);
+	EXPECT_EQ(stripes_by_other(b), 0);
+	bed_close(b);
+	b = open_armed();
+	stripes_post(b, 22);
+	EXPECT_EQ(stripes_by_other(b), 0);
+	bed_close(b);
+}
+
+/* What is lost by a path that has failed comes by the first, and so does what is new. */
+TEST(test_fab_21_what_was_lost_and_what_follows_go_by_the_first_path)
+{
+	for (int is_silent = 0; is_silent < 2; is_silent++) {
+		struct ib_bed *b = open_striping();
+
+		stripes_post(b, 20);
+		b->out_first = b->out_count = 0;
+		if (is_silent)
+			bed_wait(b, 2 * iba_timeout_ns(TIMEOUT_CODE));
+		else
+			MUST(put(b, peer_ack(iba_syndrome_nak(IBA_NAK_SEQUENCE), PSN_OURS + 1, 0),
+				 false));
+		EXPECT(b->out_count > 0);
+		EXPECT_EQ(stripes_by_other(b), 0);
+		MUST(put(b, peer_ack(iba_syndrome_ack(1), PSN_OURS + STRIPES - 1, 1), false));
+		bed_completed(b, 20, WEFT_SUCCESS);
+		b->out_first = b->out_count = 0;
+		stripes_post(b, 21);
+		EXPECT_EQ(b->out_count, STRIPES);
+		EXPECT_EQ(stripes_by_other(b), 0);
+		bed_close(b);
+	}
+}
+
+/* One path is slower: its frames are waited for, and none is delivered before them. */
+TEST(test_fab_21_frames_by_two_paths_are_delivered_in_order)
+{
+	struct ib_bed *b = open_striping();
+
+	MUST(put_other(b, send_only(P0 + 2), false));
+	bed_incomplete(b);
+	bed_silent(b);
+	MUST(put_other(b, send_only(P0 + 4), false));
+	bed_incomplete(b);
+	bed_silent(b);
+	MUST(put(b, send_only(P0 + 1), false));
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_completed(b, 3, WEFT_SUCCESS);
+	bed_incomplete(b);
+	bed_expect_ack(b, IBA_SYNDROME_ACK, (P0 + 1) & IBA_PSN_MASK);
+	bed_expect_ack(b, IBA_SYNDROME_ACK, (P0 + 2) & IBA_PSN_MASK);
+	bed_silent(b);
+	/* A later one of the same path: that at P0 + 3 was lost. */
+	MUST(put(b, send_only(P0 + 5), false));
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_SEQUENCE), (P0 + 3) & IBA_PSN_MASK);
+	MUST(put(b, send_only(P0 + 3), false));
+	for (uint64_t id = 4; id <= 6; id++)
+		bed_completed(b, id, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+/* Without it a gap is a loss at once. */
+TEST(test_fab_21_a_port_that_does_not_stripe_asks_for_what_is_missing_at_once)
+{
+	struct ib_bed *b = open_armed();
+
+	bed_recv(b, 2, 0, 64);
+	bed_recv(b, 3, 0, 64);
+	b->out_first = b->out_count = 0;
+	MUST(put_other(b, send_only(P0 + 2), false));
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_SEQUENCE), (P0 + 1) & IBA_PSN_MASK);
+	bed_close(b);
+}

@@ -137,6 +137,8 @@ extern const char serve_unknown[], crc_unknown[], near_unknown[];
 
 /* WEFT_SERVE: weft's thread does all of the work, see weft_adapter_serve(). Default: no. */
 bool serve_wished(void);
+/* WEFT_STRIPE: in a fabric, messages go by both paths of a connection (FAB-21). Default: no. */
+bool stripe_wished(void);
 /* WEFT_CRC: iWARP asks for a CRC, which both ends must forgo. Default: yes. */
 bool crc_wished(void);
 

@@ -76,6 +76,16 @@ bool serve_wished(void)
 	return is_served;
 }
 
+bool stripe_wished(void)
+{
+	const char *name = observe_wish("WEFT_STRIPE");
+	bool is_on = false;
+
+	if (name && !switch_named(name, &is_on))
+		observe_complain("WEFT_STRIPE", name, serve_unknown);
+	return is_on;
+}
+
 const char crc_unknown[] = "This is not on or off, and counts as on";
 
 bool crc_wished(void)

@@ -96,6 +96,7 @@ enum weft_reason roce_line_open(struct roce *r)
 	if (reason != WEFT_OK)
 		return reason;
 	learn(r);
+	ib_port_set_striping(r->port, stripe_wished());
 	return fabric_attach_port(r->fabric) <= r->net->adapter->core.ports_max
 		       ? WEFT_OK
 		       : WEFT_R_PROFILE_PORT;
