@@ -198,7 +198,7 @@ static void fabric_add(const void *world, struct sim_sums *sums)
 	sums->bytes += w->bytes;
 	sums->flits += w->flits;
 	sums->resent += w->resent;
-	sums->pulls += w->pulls;
+	sums->pulls += w->net.pulls;
 }
 
 static void cells_add(const void *world, struct sim_sums *sums)
@@ -213,7 +213,7 @@ static void cells_add(const void *world, struct sim_sums *sums)
 	sums->hurt += w->hurt;
 	sums->flits += w->flits;
 	sums->resent += w->resent;
-	sums->pulls += w->pulls;
+	sums->pulls += w->net.pulls;
 }
 
 static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {

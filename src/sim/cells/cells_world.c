@@ -199,7 +199,7 @@ static void plan_draw(struct cells_world *w)
 	w->lost_ppm = (uint32_t)ANY_OF(&w->prng, 0, 0, 1000, 50000);
 	w->damaged_ppm = (uint32_t)ANY_OF(&w->prng, 0, 0, 1000, 50000);
 	w->forbidden_ppm = (uint32_t)ANY_OF(&w->prng, 0, 20000, 200000);
-	w->pulls_left = (uint32_t)ANY_OF(&w->prng, 0, 0, 0, 2);
+	w->net.pulls_left = (uint32_t)ANY_OF(&w->prng, 0, 0, 0, 2);
 }
 
 int cells_world_open(struct cells_world *w, uint64_t seed, bool is_scripted)
@@ -288,33 +288,11 @@ static void finish(struct cells_world *w)
 		memory_judge(w, i);
 }
 
-static void pull_or_plug(struct cells_world *w)
-{
-	uint32_t cable = prng_below(&w->prng, w->net.cable_count);
-
-	if (w->is_pulled[cable]) {
-		fabric_net_plug(&w->net, cable);
-	} else if (w->pulls_left > 0) {
-		w->pulls_left--;
-		w->pulls++;
-		fabric_net_pull(&w->net, cable);
-	} else {
-		return;
-	}
-	w->is_pulled[cable] = !w->is_pulled[cable];
-}
-
 /* Cables are in again, and all is at rest: receivers take what is left, senders go on. */
 static bool has_ended(struct cells_world *w)
 {
-	bool has_moved = false;
+	bool has_moved = fabric_net_plug_all(&w->net);
 
-	for (uint32_t cable = 0; cable < w->net.cable_count; cable++) {
-		if (w->is_pulled[cable])
-			fabric_net_plug(&w->net, cable);
-		has_moved |= w->is_pulled[cable];
-		w->is_pulled[cable] = false;
-	}
 	for (uint32_t end = 0; end < w->ends; end++) {
 		while (cells_take(w, end))
 			has_moved = true;
@@ -335,7 +313,7 @@ bool cells_world_step(struct cells_world *w)
 	if (prng_below(&w->prng, 4) == 0)
 		(void)cells_take(w, prng_below(&w->prng, w->ends));
 	if (is_sending && prng_below(&w->prng, 1000) == 0)
-		pull_or_plug(w);
+		fabric_net_meddle(&w->net, &w->prng);
 	if (++w->steps > STEPS_MAX)
 		cells_fail(w, "it does not come to rest");
 	if (w->failure[0])

@@ -90,15 +90,13 @@ struct cells_world {
 	struct prng prng; /* of the scenario */
 	bool is_scripted; /* the caller sends, and hurts; nothing is drawn */
 	uint32_t ends, switches, packets_max, lost_ppm, damaged_ppm, forbidden_ppm;
-	bool is_pulled[FABRIC_NET_CABLES];
-	uint32_t pulls_left;
 	struct cells_node nodes[CELLS_ENDS_MAX];
 	struct cells_channel channels[CELLS_CHANNELS];
 	/* Scripted: what becomes of this cell of the next packets. */
 	enum cells_hurt script;
 	uint32_t script_packet, script_cell;
 	/* How much was judged, and what was met. */
-	uint64_t steps, packets, came, bytes, cells, hurt, dropped, refused, pulls, immediates;
+	uint64_t steps, packets, came, bytes, cells, hurt, dropped, refused, immediates;
 	uint64_t flits, resent;	      /* known at the end */
 	enum weft_reason dropped_for; /* the latest cell */
 	enum weft_reason refused_for; /* the latest packet */

@@ -229,6 +229,36 @@ void fabric_net_plug(struct fabric_net *n, uint32_t cable)
 		stir(n, n->ways[i].from);
 }
 
+void fabric_net_meddle(struct fabric_net *n, struct prng *prng)
+{
+	uint32_t cable = prng_below(prng, n->cable_count);
+
+	if (n->is_pulled[cable]) {
+		fabric_net_plug(n, cable);
+	} else if (n->pulls_left > 0) {
+		n->pulls_left--;
+		n->pulls++;
+		fabric_net_pull(n, cable);
+	} else {
+		return;
+	}
+	n->is_pulled[cable] = !n->is_pulled[cable];
+}
+
+bool fabric_net_plug_all(struct fabric_net *n)
+{
+	bool has_plugged = false;
+
+	for (uint32_t cable = 0; cable < n->cable_count; cable++) {
+		if (!n->is_pulled[cable])
+			continue;
+		fabric_net_plug(n, cable);
+		n->is_pulled[cable] = false;
+		has_plugged = true;
+	}
+	return has_plugged;
+}
+
 /* ---- Tables --------------------------------------------------------------------------------- */
 
 /* Nodes in the order of their distance; each switch leads to where it was found from. */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/prng.h"
 #include "fabric/end.h"
 #include "fabric/switch.h"
 #include "sim/world/datagram.h"
@@ -34,6 +35,10 @@ struct fabric_net {
 	struct fabric_net_node nodes[FABRIC_NET_NODES];
 	struct fabric_net_way ways[2 * FABRIC_NET_CABLES]; /* cable c has 2c and 2c + 1 */
 	uint32_t node_count, cable_count;
+	/* Of fabric_net_meddle(). */
+	bool is_pulled[FABRIC_NET_CABLES];
+	uint32_t pulls_left;
+	uint64_t pulls;
 };
 
 /* Memory of the caller, which does not move. 0, or -1 when memory is short. */
@@ -57,6 +62,10 @@ struct fabric_link *fabric_net_link(struct fabric_net *n, struct fabric_net_port
 /* What is under way is lost, and both links are down; plugged in again they are up. */
 void fabric_net_pull(struct fabric_net *n, uint32_t cable);
 void fabric_net_plug(struct fabric_net *n, uint32_t cable);
+
+/* Pulls any cable, if pulls are left, or plugs it in again. Then all: false: all were in. */
+void fabric_net_meddle(struct fabric_net *n, struct prng *prng);
+bool fabric_net_plug_all(struct fabric_net *n);
 
 /* Fills in the tables of all switches: shortest ways to an endnode's LID. */
 void fabric_net_route(struct fabric_net *n, uint32_t end, uint16_t lid);

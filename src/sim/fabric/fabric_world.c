@@ -127,7 +127,7 @@ int fabric_world_open(struct fabric_world *w, uint64_t seed)
 	w->ends = 2 + prng_below(&w->prng, FABRIC_WORLD_ENDS - 1);
 	w->switches = 1 + prng_below(&w->prng, SWITCHES_MAX);
 	w->frames_max = 20 + prng_below(&w->prng, 150);
-	w->pulls_left = (uint32_t)ANY_OF(&w->prng, 0, 0, 1, 3);
+	w->net.pulls_left = (uint32_t)ANY_OF(&w->prng, 0, 0, 1, 3);
 	faults_draw(w);
 	if (fabric_net_init(&w->net, seed) < 0)
 		return -1;
@@ -202,7 +202,7 @@ static void judge(struct fabric_world *w, uint32_t to, const struct iba_frame *f
 	if (number < flow->next || number >= flow->posted)
 		fail(w, "endnode %" PRIu32 " got frame %" PRIu32 ", due is %" PRIu32, to, number,
 		     flow->next);
-	if (number > flow->next && w->pulls == 0)
+	if (number > flow->next && w->net.pulls == 0)
 		fail(w, "frame %" PRIu32 " to endnode %" PRIu32 " is lost", flow->next, to);
 	for (uint32_t i = HEAD_BYTES; i < f->packet.payload_bytes; i++)
 		if (f->packet.payload[i] != byte_of(w, number, i))
@@ -227,22 +227,6 @@ static bool take(struct fabric_world *w, uint32_t end)
 	w->delivered++;
 	w->bytes += length;
 	return true;
-}
-
-static void pull_or_plug(struct fabric_world *w)
-{
-	uint32_t cable = prng_below(&w->prng, w->net.cable_count);
-
-	if (w->is_pulled[cable]) {
-		fabric_net_plug(&w->net, cable);
-	} else if (w->pulls_left > 0) {
-		w->pulls_left--;
-		w->pulls++;
-		fabric_net_pull(&w->net, cable);
-	} else {
-		return;
-	}
-	w->is_pulled[cable] = !w->is_pulled[cable];
 }
 
 /* ---- The end -------------------------------------------------------------------------------- */
@@ -282,14 +266,8 @@ static void finish(struct fabric_world *w)
 /* Cables are in again, everything is posted and at rest: the receivers take what is left. */
 static bool has_ended(struct fabric_world *w)
 {
-	bool has_taken = false;
+	bool has_taken = fabric_net_plug_all(&w->net);
 
-	for (uint32_t cable = 0; cable < w->net.cable_count; cable++) {
-		if (w->is_pulled[cable])
-			fabric_net_plug(&w->net, cable);
-		has_taken |= w->is_pulled[cable];
-		w->is_pulled[cable] = false;
-	}
 	for (uint32_t end = 0; end < w->ends; end++)
 		while (take(w, end))
 			has_taken = true;
@@ -305,7 +283,7 @@ bool fabric_world_step(struct fabric_world *w)
 	if (prng_below(&w->prng, 8) == 0)
 		(void)take(w, prng_below(&w->prng, w->ends));
 	if (is_posting && prng_below(&w->prng, 1000) == 0)
-		pull_or_plug(w);
+		fabric_net_meddle(&w->net, &w->prng);
 	if (++w->steps > STEPS_MAX)
 		fail(w, "it does not come to rest");
 	if (w->failure[0])

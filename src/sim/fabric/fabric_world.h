@@ -25,11 +25,9 @@ struct fabric_world {
 	struct prng prng; /* of the scenario */
 	struct sim_faults faults;
 	uint32_t ends, switches, frames_max;
-	bool is_pulled[FABRIC_NET_CABLES];
-	uint32_t pulls_left;
 	struct fabric_flow flows[FABRIC_WORLD_ENDS][FABRIC_WORLD_ENDS][FABRIC_WORLD_LEVELS];
 	uint64_t steps;
-	uint64_t posted, delivered, bytes, pulls;
+	uint64_t posted, delivered, bytes;
 	uint64_t flits, resent, waits; /* known at the end */
 	char failure[FABRIC_FAILURE_BYTES];
 };
