@@ -55,6 +55,13 @@ static void print_link(const struct stat_line *l)
 	if (*stat_text(l, "refused_for"))
 		printf(", the last one for %s", stat_text(l, "refused_for"));
 	putchar('\n');
+	if (*stat_text(l, "peer_age_ms"))
+		printf("    it counts   %s packets in, %s out; %s found no room, %s had to wait for an "
+		       "element, %s refused, %s lost: told %.1f s ago\n",
+		       stat_text(l, "peer_packets_in"), stat_text(l, "peer_packets_out"),
+		       stat_text(l, "peer_dropped"), stat_text(l, "peer_waits"),
+		       stat_text(l, "peer_refused"), stat_text(l, "peer_lost"),
+		       (double)stat_number(l, "peer_age_ms") / 1000);
 	printf("    own pools   %s: elements %s for the other end, %s full, %s to be returned\n",
 	       stat_text(l, "own_pools"), stat_text(l, "theirs"), stat_text(l, "full"),
 	       stat_text(l, "ready"));

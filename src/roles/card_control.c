@@ -248,10 +248,13 @@ static struct push_cfg next_word(struct card_end *e)
 		cfg.kind = PUSH_SET_FILTER;
 		filter_of(&is->filters, &cfg.filter);
 		e->to_say &= ~(uint32_t)CARD_SAY_FILTER;
-	} else {
+	} else if (e->to_say & CARD_SAY_LINK) {
 		cfg.kind = PUSH_LINK;
 		cfg.link.is_up = is->is_up;
 		e->to_say &= ~(uint32_t)CARD_SAY_LINK;
+	} else {
+		cfg.kind = PUSH_STATISTICS;
+		e->to_say &= ~(uint32_t)CARD_SAY_STATISTICS;
 	}
 	return cfg;
 }
@@ -274,6 +277,10 @@ void card_answered(struct card_end *e, const struct push_cfg *cfg)
 {
 	char text[WEFT_ADDRESS_TEXT];
 
+	if (cfg->reason == WEFT_OK && cfg->kind == PUSH_STATISTICS) {
+		e->counted = cfg->statistics;
+		e->counted_ns = e->card->now_ns;
+	}
 	if (cfg->reason != WEFT_OK)
 		card_tell(e->card, CARD_LINE_REQUEST, "%s does not agree to %s: %s",
 			  card_end_name(e, text), push_kind_name(cfg->kind),

@@ -77,6 +77,7 @@ enum card_word {
 	CARD_SAY_MTU = 1 << 1,
 	CARD_SAY_FILTER = 1 << 2,
 	CARD_SAY_LINK = 1 << 3,
+	CARD_SAY_STATISTICS = 1 << 4, /* asks for what it has counted */
 };
 
 /* Lines for people, by what a peer does to cause them. */
@@ -124,8 +125,10 @@ struct card_end {
 	uint64_t dropped_greedy; /* frames for it, as it held too many */
 	uint64_t dropped_long;	 /* frames for it, beyond what both ends agreed on */
 	uint32_t to_say;	 /* enum card_word */
-	bool is_told;		 /* that it is open */
-	bool is_starving;	 /* told: its peer has returned no element for long */
+	uint64_t counted_ns;	 /* when the peer told what it had counted; 0: it has not */
+	struct push_statistics counted;
+	bool is_told;	  /* that it is open */
+	bool is_starving; /* told: its peer has returned no element for long */
 	/* To be posted together. */
 	struct weft_send_wr queue[CARD_BATCH];
 	struct weft_sge sges[CARD_BATCH];

@@ -117,6 +117,22 @@ static void put_counts(FILE *to, const struct card_end *e)
 		fprintf(to, " refused_for=%s", weft_reason_name(v.refused_for));
 }
 
+/* What the other end has counted, as it told when it was last asked. */
+static void put_counted(FILE *to, const struct card_end *e)
+{
+	const struct push_statistics *s = &e->counted;
+
+	if (e->counted_ns == 0)
+		return;
+	put(to, "peer_age_ms", (e->card->now_ns - e->counted_ns) / NS_PER_MS);
+	put(to, "peer_packets_in", s->packets_in);
+	put(to, "peer_packets_out", s->packets_out);
+	put(to, "peer_refused", s->refused);
+	put(to, "peer_dropped", s->dropped);
+	put(to, "peer_lost", s->lost);
+	put(to, "peer_waits", s->waits);
+}
+
 static void put_link(FILE *to, const struct card *c, const struct card_end *e)
 {
 	char text[WEFT_ADDRESS_TEXT];
@@ -137,6 +153,7 @@ static void put_link(FILE *to, const struct card *c, const struct card_end *e)
 	put(to, "lan_up", a->is_link_up);
 	put(to, "age_ms", (c->now_ns - e->since_ns) / NS_PER_MS);
 	put_counts(to, e);
+	put_counted(to, e);
 	put(to, "for_port", e->waiting_count);
 	fprintf(to, " name=%s\n", card_end_name(e, text));
 }
@@ -152,8 +169,11 @@ char *card_report(void *card, size_t *length)
 		return NULL;
 	put_end(to, c);
 	put_port(to, c);
-	while ((e = card_end_next(c, e)) != NULL)
+	while ((e = card_end_next(c, e)) != NULL) {
 		put_link(to, c, e);
+		if (e->link)
+			e->to_say |= CARD_SAY_STATISTICS; /* for the next report */
+	}
 	fputs("end\n", to);
 	if (fclose(to) == 0)
 		return text;

@@ -288,6 +288,26 @@ def test_push_03_status_in_words(folder):
         expect("and the card: %r" % shown, shown["card"]["links"][0]["packets_in"] >= 3)
 
 
+def counts_of_the_other(folder, wire):
+    """What the unit has counted is told at the host, and the reverse; each report asks for the next one."""
+    with Card(folder, wire=wire).start() as card:
+        card.ping(SERVER, count=5)
+        for end, other in ((card.hosts[0], card.unit), (card.unit, card.hosts[0])):
+            wait_until("the %s knows what the %s has counted" % (end.verb, other.verb),
+                       lambda e=end, o=other: e.link().get("peer_packets_in", 0) >= 5 and
+                       e.link()["peer_packets_in"] == o.link()["packets_in"])
+        done = card.host_spaces[0].run(WEFT, "card", "status", str(card.hosts[0].process.pid))
+        expect("in words: " + done.stdout, re.search(r"it counts   \d+ packets in, \d+ out; .* told [\d.]+ s ago", done.stdout))
+
+
+def test_push_16h_an_end_tells_what_the_other_counts_over_roce(folder):
+    counts_of_the_other(folder, "roce")
+
+
+def test_push_16h_an_end_tells_what_the_other_counts_over_iwarp(folder):
+    counts_of_the_other(folder, "iwarp")
+
+
 def wakes(end):
     """How often threads of an end have slept: the one that does its work, and all others together."""
     count, folder = [0, 0], "/proc/%d/task" % end.process.pid

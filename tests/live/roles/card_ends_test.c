@@ -407,6 +407,47 @@ TEST(test_push_24_a_host_that_returns_no_element_is_named)
 	unit_end(u);
 }
 
+/* Who looks at the unit's state has it ask; what the host answers stands in the next report. */
+TEST(test_push_16h_a_report_asks_what_a_host_has_counted)
+{
+	struct unit *u = unit_make();
+	struct card_end *e = &u->ends[A];
+	struct push_msg asked = { 0 };
+	uint8_t bytes[PUSH_MSG_BYTES_MAX];
+	struct wr w = wr_of(bytes, sizeof(bytes));
+	struct push_event event;
+	struct push_act act;
+	size_t length;
+	char *shown;
+
+	host_up(u, A, mac_a, PUSH_FEATURES);
+	card_say(e);
+	EXPECT(!push_act(e->link, 1, &act));
+	shown = card_report(&u->card, &length);
+	REQUIRE(shown != NULL);
+	EXPECT(strstr(shown, "peer_age_ms") == NULL);
+	free(shown);
+	card_say(e);
+	EXPECT(push_act(e->link, 1, &act) && act.kind == PUSH_ACT_SEND);
+	MUST(push_msg_decode(&asked, act.bytes, act.length));
+	EXPECT(asked.function == PUSH_CFG_REQUEST && asked.cfg.kind == PUSH_STATISTICS);
+	push_done(e->link, act.id, WEFT_OK, 1);
+	asked.function = PUSH_CFG_REPLY;
+	asked.cfg.statistics = (struct push_statistics){ .packets_in = 7, .dropped = 3 };
+	push_msg_encode(&asked, &w);
+	u->card.now_ns = UINT64_C(5000000);
+	MUST(push_take(e->link, bytes, (size_t)(w.at - bytes), 1));
+	EXPECT(push_event(e->link, &event) && event.kind == PUSH_EVENT_ANSWER);
+	card_answered(e, event.cfg);
+	u->card.now_ns *= 2;
+	shown = card_report(&u->card, &length);
+	REQUIRE(shown != NULL);
+	EXPECT(strstr(shown, " peer_age_ms=5 peer_packets_in=7 ") != NULL);
+	EXPECT(strstr(shown, " peer_dropped=3 ") != NULL);
+	free(shown);
+	unit_end(u);
+}
+
 /* The host writes a packet, and flushes the pool before the LAN has taken it. */
 TEST(test_push_17_a_pool_is_flushed_while_its_packets_wait)
 {
