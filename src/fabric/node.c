@@ -121,11 +121,6 @@ struct fabric_way node_refuse(struct fabric_node *n, enum weft_reason reason)
 
 /* ---- Links ---------------------------------------------------------------------------------- */
 
-static uint8_t highest(uint8_t bits)
-{
-	return (uint8_t)(bits ? 1u << (31 - __builtin_clz(bits)) : 0);
-}
-
 static uint8_t least(uint8_t a, uint8_t b)
 {
 	return a < b ? a : b;
@@ -138,8 +133,8 @@ static void port_up(struct fabric_node *n, uint32_t port, const struct sm_port_i
 	p->is_joined = true;
 	p->info.state = SM_PORT_INIT;
 	p->info.phys_state = SM_PHYS_LINK_UP;
-	p->info.width_active = highest(p->info.width_enabled & other->width_enabled);
-	p->info.speed_active = highest(p->info.speed_enabled & other->speed_enabled);
+	p->info.width_active = node_highest(p->info.width_enabled & other->width_enabled);
+	p->info.speed_active = node_highest(p->info.speed_enabled & other->speed_enabled);
 	p->info.mtu = least(p->info.mtu_cap, other->mtu_cap);
 	p->info.lanes = least(p->info.lane_cap, other->lane_cap);
 	node_change(n, port, FABRIC_CHANGE_STATE | FABRIC_CHANGE_LANES);

@@ -47,6 +47,12 @@ static inline bool node_is_management(const struct iba_glance *g)
 	return g->lrh.lane == IBA_LANE_MANAGEMENT || (g->has_bth && g->dest_qp == 0);
 }
 
+/* Of widths or speeds, a bit for each. */
+static inline uint8_t node_highest(uint8_t bits)
+{
+	return (uint8_t)(bits ? 1u << (31 - __builtin_clz(bits)) : 0);
+}
+
 /* The entry of a table that a P_Key matches; 0: none (IBA 10.9.3). */
 uint16_t node_pkey_find(const struct fabric_node_port *p, uint16_t p_key);
 

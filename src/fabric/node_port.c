@@ -43,6 +43,7 @@ static uint32_t capabilities(const struct fabric_node *n)
 	return can | (node_is_switch(n) ? CAN_PKEY_TRAP | CAN_MULTICAST_TOP : CAN_MIGRATE | CAN_CM);
 }
 
+/* A link that is down has the width and speed that it may have: programs know no width of 0. */
 void node_port_init(struct fabric_node *n, uint32_t port)
 {
 	struct fabric_node_port *p = &n->ports[port];
@@ -53,9 +54,11 @@ void node_port_init(struct fabric_node *n, uint32_t port)
 		.subnet_prefix = UINT64_C(0xfe80000000000000),
 		.width_enabled = n->cfg.widths,
 		.width_supported = n->cfg.widths,
-		.width_active = is_inner ? n->cfg.widths & -n->cfg.widths : 0,
+		.width_active = is_inner ? n->cfg.widths & -n->cfg.widths
+					 : node_highest(n->cfg.widths),
 		.speed_supported = n->cfg.speeds,
-		.speed_active = is_inner ? n->cfg.speeds & -n->cfg.speeds : 0,
+		.speed_active = is_inner ? n->cfg.speeds & -n->cfg.speeds
+					 : node_highest(n->cfg.speeds),
 		.speed_enabled = n->cfg.speeds,
 		.state = is_inner ? SM_PORT_ACTIVE : SM_PORT_DOWN,
 		.phys_state = is_inner ? SM_PHYS_LINK_UP : SM_PHYS_POLLING,

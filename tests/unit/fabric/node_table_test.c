@@ -295,6 +295,8 @@ TEST(test_iba_7_2_6_a_link_has_the_width_and_speed_that_both_ends_have)
 	cfg.lanes = 4;
 	cfg.mtu = 5;
 	EXPECT_EQ(fabric_node_init(&c, &cfg), 0);
+	info = &a.ports[1].info; /* without a cable: the best that it could have */
+	EXPECT(info->width_active == 2 && info->speed_active == 4);
 	EXPECT(fabric_node_join(&a, 1, &c, 1, 0));
 	info = &c.ports[1].info;
 	EXPECT(info->width_active == 1 && info->speed_active == 2);
