@@ -146,10 +146,10 @@ class Fabric:
 class Program:
     """One that runs; what it prints goes to a file."""
 
-    def __init__(self, path, words, env):
+    def __init__(self, path, words, env, cwd=None):
         self.words, self.path = words, path
         with open(self.path, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=log,
+            self.process = subprocess.Popen(words, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=subprocess.STDOUT)
 
     def said(self):
@@ -186,7 +186,7 @@ class Program:
 
 
 class Ibsim:
-    """The same topology in Debian's simulator of management datagrams."""
+    """The same topology in Debian's simulator of management datagrams, whose clients leave folders where they run."""
 
     def __init__(self, folder, text=TRIANGLE):
         need("ibsim")
@@ -209,7 +209,8 @@ class Ibsim:
                                             env=environment(IBSIM_SOCKNAME=self.socket), stdin=subprocess.PIPE,
                                             stdout=log, stderr=log)
         wait_until("ibsim is ready", lambda: "simulator ready" in read(said))
-        self.manager = Program(os.path.join(self.folder, "said"), opensm_words(self.folder), self.env("H1"))
+        self.manager = Program(os.path.join(self.folder, "said"), opensm_words(self.folder), self.env("H1"),
+                               cwd=self.folder)
         self.manager.log = os.path.join(self.folder, "log")
         self.manager.await_log("SUBNET UP")
         return self
@@ -221,7 +222,7 @@ class Ibsim:
         self.process.stdin.close()
 
     def run(self, node, *words, status=0):
-        done = subprocess.run(words, env=self.env(node), stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE,
+        done = subprocess.run(words, env=self.env(node), cwd=self.folder, stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=PATIENCE_S)
         if status is not None:
             expect_equal("ibsim: %s: %s" % (" ".join(words), done.stdout), done.returncode, status)
