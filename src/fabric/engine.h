@@ -78,7 +78,6 @@ struct engine_end {
 	struct wheel_timer free, due, age;
 	uint64_t given_ns[FLIT_LANES]; /* when the frame was given that the link has on a lane */
 	struct fabric_waiting waiting[FLIT_LANES];
-	uint32_t waiting_lanes;
 	uint64_t errors_settled, losses_settled, overruns_settled; /* in the counters of its port */
 };
 

@@ -125,20 +125,6 @@ bool engine_lane_choose(struct engine_node *n, uint32_t port, uint64_t outputs, 
 
 /* ---- The crossbar --------------------------------------------------------------------------- */
 
-static void wait_at(struct engine_end *out, struct fabric_lane *in, uint8_t lane)
-{
-	struct fabric_waiting *w = &out->waiting[lane];
-
-	in->is_waiting = true;
-	in->next_waiting = NULL;
-	if (w->first)
-		w->last->next_waiting = in;
-	else
-		w->first = in;
-	w->last = in;
-	out->waiting_lanes |= UINT32_C(1) << lane;
-}
-
 /* It has been in a switch for longer than that allows (IBA 18.2.5.4). */
 static bool is_old(const struct fabric *f, const struct engine_node *n,
 		   const struct fabric_frame *fr)
@@ -183,6 +169,7 @@ static bool give(struct fabric *f, struct engine_node *n, struct fabric_frame *f
 void engine_relay(struct fabric *f, struct fabric_lane *in)
 {
 	struct engine_node *n = &f->nodes[in->owner];
+	struct engine_end *out;
 	struct fabric_frame *fr;
 
 	while (!in->is_waiting && (fr = fabric_lane_head(in))) {
@@ -195,7 +182,8 @@ void engine_relay(struct fabric *f, struct fabric_lane *in)
 			fabric_lane_pass(in);
 			continue;
 		}
-		wait_at(end_at(f, n, (uint32_t)__builtin_ctzll(fr->pending)), in, fr->out_lane);
+		out = end_at(f, n, (uint32_t)__builtin_ctzll(fr->pending));
+		fabric_waiting_add(&out->waiting[fr->out_lane], in);
 	}
 }
 
@@ -205,12 +193,8 @@ void engine_relay_freed(struct fabric *f, uint32_t end, uint32_t lane)
 	struct fabric_waiting *w = &out->waiting[lane];
 
 	while (w->first && (!out->link.is_up || fabric_link_is_free(&out->link, (uint8_t)lane))) {
-		struct fabric_lane *in = w->first;
+		struct fabric_lane *in = fabric_waiting_pop(w);
 
-		w->first = in->next_waiting;
-		in->is_waiting = false;
-		if (!w->first)
-			out->waiting_lanes &= ~(UINT32_C(1) << lane);
 		engine_relay(f, in);
 	}
 }

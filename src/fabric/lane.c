@@ -361,3 +361,23 @@ bool fabric_frame_lrh(const struct fabric_frame *f, struct iba_lrh *h)
 		h->lane = f->lane->number;
 	return true;
 }
+
+void fabric_waiting_add(struct fabric_waiting *w, struct fabric_lane *l)
+{
+	l->is_waiting = true;
+	l->next_waiting = NULL;
+	if (w->first)
+		w->last->next_waiting = l;
+	else
+		w->first = l;
+	w->last = l;
+}
+
+struct fabric_lane *fabric_waiting_pop(struct fabric_waiting *w)
+{
+	struct fabric_lane *l = w->first;
+
+	w->first = l->next_waiting;
+	l->is_waiting = false;
+	return l;
+}

@@ -73,6 +73,15 @@ struct fabric_lane {
 	struct fabric_lane *next_released, *next_waiting;
 };
 
+/* Lanes whose heads wait for a lane of an output, in the order in which they came to wait. */
+struct fabric_waiting {
+	struct fabric_lane *first, *last;
+};
+
+void fabric_waiting_add(struct fabric_waiting *w, struct fabric_lane *l);
+/* There is one. */
+struct fabric_lane *fabric_waiting_pop(struct fabric_waiting *w);
+
 /* It takes at most so much memory; 0: as much as there is. */
 void fabric_pool_init(struct fabric_pool *p, uint64_t bytes_max);
 void fabric_pool_fini(struct fabric_pool *p);

@@ -84,20 +84,6 @@ static void route(struct fabric_switch *s, uint32_t port, struct fabric_frame *f
 
 /* ---- The crossbar --------------------------------------------------------------------------- */
 
-static void wait_at(struct fabric_port *out, struct fabric_lane *in, uint8_t lane)
-{
-	struct fabric_waiting *w = &out->waiting[lane];
-
-	in->is_waiting = true;
-	in->next_waiting = NULL;
-	if (w->first)
-		w->last->next_waiting = in;
-	else
-		w->first = in;
-	w->last = in;
-	out->waiting_lanes |= UINT32_C(1) << lane;
-}
-
 /* True: the frame waits for this output no more. */
 static bool give_to(struct fabric_switch *s, uint32_t port, struct fabric_frame *f)
 {
@@ -137,7 +123,8 @@ void fabric_switch_arrived(struct fabric_switch *s, uint32_t port, uint32_t lane
 		if (give(s, f))
 			fabric_lane_pass(in);
 		else
-			wait_at(&s->ports[__builtin_ctzll(f->pending)], in, f->out_lane);
+			fabric_waiting_add(
+				&s->ports[__builtin_ctzll(f->pending)].waiting[f->out_lane], in);
 	}
 }
 
@@ -148,12 +135,8 @@ void fabric_switch_freed(struct fabric_switch *s, uint32_t port, uint32_t lane)
 	struct fabric_waiting *w = &out->waiting[lane];
 
 	while (w->first && (!out->link.is_up || fabric_link_is_free(&out->link, (uint8_t)lane))) {
-		struct fabric_lane *in = w->first;
+		struct fabric_lane *in = fabric_waiting_pop(w);
 
-		w->first = in->next_waiting;
-		in->is_waiting = false;
-		if (!w->first)
-			out->waiting_lanes &= ~(UINT32_C(1) << lane);
 		fabric_switch_arrived(s, in->port, in->number);
 	}
 }

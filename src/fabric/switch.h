@@ -18,15 +18,9 @@ enum {
 	FABRIC_NO_PORT = 255
 };
 
-/* Lanes whose heads wait for a lane of an output. */
-struct fabric_waiting {
-	struct fabric_lane *first, *last;
-};
-
 struct fabric_port {
 	struct fabric_link link;
 	struct fabric_waiting waiting[FLIT_LANES];
-	uint32_t waiting_lanes;	     /* a bit for each that has some */
 	uint8_t lane_of[FLIT_LANES]; /* by service level: of what leaves here */
 	uint64_t relay_errors;	     /* came in, and no port has the destination, or no such lane */
 	uint64_t discards;	     /* were to leave here while the link was down */
