@@ -4,8 +4,9 @@
  * answers each:
  *
  *	qp		its number, a region's address and key
- *	connect QPN LID BITS	to RTS, by the path bits (LMC) here and to the LID there
- *	alternate LID BITS	loads a path
+ *	connect QPN LID BITS [CODE]	to RTS, by the path bits (LMC) here and to the LID
+ *			there; its time until it sends again
+ *	alternate LID BITS [PORT]	loads a path, by a port of this node
  *	state STATE	asks for a migration state
  *	path		migration state, LID and path bits of the path, of the alternate one
  *	write ADDR KEY COUNT	so many Writes of all of the region, one after the other
@@ -61,7 +62,7 @@ static void begin(void)
 	     "INIT");
 }
 
-static int connect_to(uint32_t number, uint16_t lid, uint8_t bits)
+static int connect_to(uint32_t number, uint16_t lid, uint8_t bits, uint8_t timeout)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
 				 .path_mtu = IBV_MTU_1024,
@@ -75,7 +76,7 @@ static int connect_to(uint32_t number, uint16_t lid, uint8_t bits)
 					  IBV_QP_MIN_RNR_TIMER);
 
 	a.qp_state = IBV_QPS_RTS;
-	a.timeout = TIMEOUT_CODE;
+	a.timeout = timeout;
 	a.retry_cnt = RETRIES;
 	a.rnr_retry = 7;
 	a.max_rd_atomic = 1;
@@ -86,11 +87,11 @@ static int connect_to(uint32_t number, uint16_t lid, uint8_t bits)
 					     IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-static int load(uint16_t lid, uint8_t bits)
+static int load(uint16_t lid, uint8_t bits, uint8_t port)
 {
 	struct ibv_qp_attr a = {
-		.alt_ah_attr = { .dlid = lid, .src_path_bits = bits, .port_num = 1 },
-		.alt_port_num = 1,
+		.alt_ah_attr = { .dlid = lid, .src_path_bits = bits, .port_num = port },
+		.alt_port_num = port,
 		.alt_timeout = TIMEOUT_CODE,
 	};
 
@@ -163,18 +164,19 @@ static void device_print(void)
 static void obey(const char *line)
 {
 	char word[16], state[16] = "";
-	uint64_t a = 0, b = 0, c = 0;
+	uint64_t a = 0, b = 0, c = 0, d = 0;
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
 
 	need(sscanf(line, "%15s", word) == 1, "a word");
-	(void)sscanf(line, "%*s %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c);
+	(void)sscanf(line, "%*s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c, &d);
 	(void)sscanf(line, "%*s %15s", state);
 	if (strcmp(word, "qp") == 0)
 		printf("%u %" PRIuPTR " %u\n", qp->qp_num, (uintptr_t)memory, mr->rkey);
 	else if (strcmp(word, "connect") == 0)
-		printf("%s\n", strerror(connect_to((uint32_t)a, (uint16_t)b, (uint8_t)c)));
+		printf("%s\n", strerror(connect_to((uint32_t)a, (uint16_t)b, (uint8_t)c,
+						   d ? (uint8_t)d : TIMEOUT_CODE)));
 	else if (strcmp(word, "alternate") == 0)
-		printf("%s\n", strerror(load((uint16_t)a, (uint8_t)b)));
+		printf("%s\n", strerror(load((uint16_t)a, (uint8_t)b, c ? (uint8_t)c : 1)));
 	else if (strcmp(word, "state") == 0)
 		printf("%s\n", strerror(ask_for(state)));
 	else if (strcmp(word, "path") == 0)

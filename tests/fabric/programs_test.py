@@ -15,7 +15,7 @@ sys.path[:0] = [os.path.dirname(os.path.realpath(__file__)),
                 os.path.join(os.path.dirname(os.path.realpath(__file__)), "../interop/programs")]
 import pyverbs_suite  # noqa: E402
 import ucx_cases  # noqa: E402
-from live import PATIENCE_S, WEFT, Fabric, Skip, expect, expect_equal, need, wait_until  # noqa: E402
+from live import (PATIENCE_S, WEFT, Fabric, Skip, expect, expect_equal, need, topology_of, up, wait_until)  # noqa: E402
 import migrating  # noqa: E402
 from script import go_to_own_network, main  # noqa: E402
 
@@ -186,6 +186,38 @@ def test_trn_s2_rc_04_fab_20_cable_is_pulled_under_writes(folder):
         for sample in samples:
             expect_equal("event", sample.tell("event"), "path migrated")
         expect_equal("write", samples[1].tell("write", words[0][1], words[0][2], 10), "success")
+
+
+def test_fab_21_sys_03_frames_of_a_message_go_by_both_ports_of_their_node(folder):
+    """Each host has a port at either switch; whole Writes come, whichever port their frames came by."""
+    need("perfquery")
+    text = topology_of("S1:1 H1:1,S2:1 H1:2,S1:2 H2:1,S2:2 H2:2,S1:3 S2:3,S1:4 H3:1")
+    with Fabric(folder, text=text) as fabric:
+        up(fabric, "H3")
+
+        def state(node):
+            return fabric.run(node, "ibstat", "fab0")
+
+        for node in "H1", "H2":
+            wait_until(lambda n=node: state(n), lambda n=node: state(n).count("State: Active") == 2)
+        lids = {node: re.findall(r"Base lid: (\d+)", state(node)) for node in ("H1", "H2")}
+
+        def sent():
+            said = [fabric.run("H3", "perfquery", lids["H1"][port - 1], str(port)) for port in (1, 2)]
+            return [int(re.search(r"PortXmitPkts:\.+(\d+)", text)[1]) for text in said]
+
+        samples = [migrating.Sample(WEFT, node, fabric.env(WEFT_STRIPE="on")) for node in ("H1", "H2")]
+        words = [sample.tell("qp").split() for sample in samples]
+        for sample, other, to in zip(samples, reversed(words), ("H2", "H1")):
+            expect_equal("connect", sample.tell("connect", other[0], lids[to][0], 0, 20), "Success")
+            expect_equal("alternate", sample.tell("alternate", lids[to][1], 0, 2), "Success")
+        migrating.arm(samples, words)
+        before = sent()
+        expect_equal("writes", samples[0].tell("write", words[1][1], words[1][2], 20), "success")
+        by = [now - then for now, then in zip(sent(), before)]
+        expect(by, min(by) >= 20 * 64 / 2)
+        for sample in samples:
+            sample.end()
 
 
 def test_rc_04_fab_20_opensm_finds_another_way(folder):

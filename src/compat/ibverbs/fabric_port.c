@@ -259,7 +259,8 @@ int fabric_path_of(const struct ibv_ah_attr *attr, struct weft_path *path)
 	*path = (struct weft_path){
 		.mtu_bytes = 128U << p.port_info.mtu,
 		.service_level = attr->sl,
-		.from_lid = attr->src_path_bits & ((1U << p.port_info.lmc) - 1),
+		.from_lid = (attr->src_path_bits & ((1U << p.port_info.lmc) - 1)) |
+			    (attr->port_num > 1 ? p.port_info.lid : 0),
 		.to_lid = attr->dlid,
 	};
 	if (attr->is_global)

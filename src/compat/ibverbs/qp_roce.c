@@ -150,10 +150,9 @@ static int check_alternate(const struct qp *qp, const struct ibv_qp_attr *a)
 
 	if (out_of_range("alt_timeout", a->alt_timeout, TIMER_MAX) != 0)
 		return EINVAL;
-	if (a->alt_port_num != qp->attr.port_num || a->alt_ah_attr.port_num != a->alt_port_num) {
-		say("ibv_modify_qp: alt_port_num is %u and alt_ah_attr.port_num %u, and the queue "
-		    "pair is at port %u",
-		    a->alt_port_num, a->alt_ah_attr.port_num, qp->attr.port_num);
+	if (a->alt_ah_attr.port_num != a->alt_port_num) {
+		say("ibv_modify_qp: alt_port_num is %u and alt_ah_attr.port_num %u",
+		    a->alt_port_num, a->alt_ah_attr.port_num);
 		return EINVAL;
 	}
 	if (pkey_read(context, a->alt_port_num, a->alt_pkey_index, &p_key) != 0 ||

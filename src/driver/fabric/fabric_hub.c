@@ -15,6 +15,7 @@ enum {
 	EVENTS_MAX = 64,
 	MESSAGES_MAX = 16, /* of an adapter at a time */
 	SLOT_MAX = 254,
+	PORT_MAX = 254,
 	CLAIMS_MAX = 4096, /* of an adapter */
 };
 
@@ -69,12 +70,22 @@ static void claims_free(struct list *claims)
 		free(CONTAINER_OF(list_pop(claims), struct claim, link));
 }
 
+/* Frames that came at ports of a node may have room now. */
+static void refused_retry(struct fabric_hub *h, uint32_t node)
+{
+	for (struct list *l = h->nodes[node].next; l != &h->nodes[node]; l = l->next) {
+		struct hub_port *p = CONTAINER_OF(l, struct hub_port, link);
+
+		if (p->is_refused && !list_is_linked(&p->ready))
+			list_add_tail(&h->ready, &p->ready);
+	}
+}
+
 void hub_adapter_end(struct fabric_hub *h, struct hub_adapter *a)
 {
 	if (a->port) {
 		h->counts.adapters--;
-		if (a->port->is_refused && !list_is_linked(&a->port->ready))
-			list_add_tail(&h->ready, &a->port->ready);
+		refused_retry(h, a->port->node);
 	}
 	list_remove(&a->link);
 	list_remove(&a->active);
@@ -96,6 +107,7 @@ void fabric_hub_close(struct fabric_hub *h)
 
 			while (!list_is_empty(&p->adapters))
 				hub_adapter_end(h, hub_adapter_at(p->adapters.next));
+			list_remove(&p->ready);
 			free(p);
 		}
 	}
@@ -161,12 +173,22 @@ struct hub_adapter *hub_slot_find(struct hub_port *p, uint32_t slot)
 	return NULL;
 }
 
+/* Slots are of a node: frames of an adapter come by any of its ports (FAB-21). */
+struct hub_adapter *hub_slot_of_node(struct fabric_hub *h, uint32_t node, uint32_t slot)
+{
+	struct hub_adapter *a = NULL;
+
+	for (struct list *l = h->nodes[node].next; !a && l != &h->nodes[node]; l = l->next)
+		a = hub_slot_find(CONTAINER_OF(l, struct hub_port, link), slot);
+	return a;
+}
+
 /* One that was not used lately, so that late packets find no adapter. 0: there is none. */
-static uint8_t slot_free(struct hub_port *p)
+static uint8_t slot_free(struct fabric_hub *h, struct hub_port *p)
 {
 	for (int i = 0; i < SLOT_MAX; i++) {
 		p->slot_last = p->slot_last < SLOT_MAX ? p->slot_last + 1 : 1;
-		if (!hub_slot_find(p, p->slot_last))
+		if (!hub_slot_of_node(h, p->node, p->slot_last))
 			return p->slot_last;
 	}
 	return 0;
@@ -181,6 +203,23 @@ static bool where(struct fabric_hub *h, const struct attach_message *m, uint32_t
 	if (m->port != 0)
 		*port = m->port;
 	return h->config.tell(h->config.owner, *node, *port, state);
+}
+
+/* The other ports of a node, by which its adapters send and receive as well. False: no memory. */
+static bool others_get(struct fabric_hub *h, const struct hub_port *first)
+{
+	struct attach_state state;
+
+	for (uint32_t port = 1;
+	     port <= PORT_MAX && h->config.tell(h->config.owner, first->node, port, &state);
+	     port++) {
+		struct hub_port *p = port_get(h, first->node, port);
+
+		if (!p)
+			return false;
+		p->state = state;
+	}
+	return true;
 }
 
 /* ---- Claims --------------------------------------------------------------------------------- */
@@ -274,7 +313,9 @@ static enum weft_reason attach(struct fabric_hub *h, struct hub_adapter *a,
 	p = port_get(h, node, m->port);
 	if (!p)
 		return WEFT_R_NO_MEMORY;
-	m->slot = slot_free(p);
+	if (!others_get(h, p))
+		return WEFT_R_NO_MEMORY;
+	m->slot = slot_free(h, p);
 	if (m->slot == 0)
 		return WEFT_R_FABRIC_SLOTS;
 	m->descriptor = ring_make(&a->out, ATTACH_RING_BYTES);
@@ -317,8 +358,7 @@ static void woken(struct fabric_hub *h, struct hub_adapter *a)
 		return;
 	hub_activate(h, a);
 	a->is_full = false;
-	if (a->port->is_refused && !list_is_linked(&a->port->ready))
-		list_add_tail(&h->ready, &a->port->ready);
+	refused_retry(h, a->port->node);
 }
 
 /* False: the connection makes no sense. */

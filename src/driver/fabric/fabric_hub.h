@@ -3,7 +3,7 @@
  * The adapters of a fabric, in the process that runs it: connections of fabric_attach.h, their
  * rings, and which adapter of a port a frame is for. The fabric itself is behind three calls.
  *
- * An adapter is not trusted: it can post frames of its own LIDs only, and none of subnet
+ * An adapter is not trusted: it can post frames of its node's LIDs only, and none of subnet
  * management; what it writes ends at most its own connection. One that does not read holds back the
  * frames of its port, as an adapter without credit would; one that has died is forgotten at once.
  *

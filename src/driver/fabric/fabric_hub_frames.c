@@ -13,7 +13,8 @@ enum {
 /* ---- Frames to adapters --------------------------------------------------------------------- */
 
 /* False: it has no room now. */
-static bool give(struct fabric_hub *h, struct hub_adapter *a, const uint8_t *bytes, uint32_t length)
+static bool give(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a,
+		 const uint8_t *bytes, uint32_t length)
 {
 	const struct attach_head head = { .at = ATTACH_HEAD_BYTES, .length = length };
 	size_t all = ATTACH_HEAD_BYTES + (size_t)length;
@@ -22,7 +23,7 @@ static bool give(struct fabric_hub *h, struct hub_adapter *a, const uint8_t *byt
 	if (a->out.is_broken)
 		return true; /* and lost; its connection ends soon */
 	if (!room && ring_await_room(&a->out, all)) {
-		a->is_full = a->port->is_refused = true;
+		a->is_full = p->is_refused = true;
 		return false;
 	}
 	room = room ? room : ring_room(&a->out, all);
@@ -97,7 +98,7 @@ static enum fabric_hub_result give_group(struct fabric_hub *h, struct hub_port *
 			if (!hub_is_member(a, gid))
 				continue;
 			if (is_given) {
-				(void)give(h, a, bytes, length);
+				(void)give(h, p, a, bytes, length);
 			} else if (!ring_room(&a->out, all) && ring_await_room(&a->out, all)) {
 				a->is_full = p->is_refused = true;
 				return FABRIC_HUB_NO_ROOM;
@@ -154,10 +155,10 @@ static enum fabric_hub_result deliver(struct fabric_hub *h, struct hub_port *p,
 		if (!a && !list_is_empty(&p->adapters))
 			a = hub_adapter_at(p->adapters.next);
 	} else {
-		a = hub_slot_find(p, parts->number >> 16);
+		a = hub_slot_of_node(h, p->node, parts->number >> 16);
 	}
 	if (a)
-		return give(h, a, bytes, length) ? FABRIC_HUB_TAKEN : FABRIC_HUB_NO_ROOM;
+		return give(h, p, a, bytes, length) ? FABRIC_HUB_TAKEN : FABRIC_HUB_NO_ROOM;
 	h->counts.lost++;
 	return FABRIC_HUB_TAKEN;
 }
@@ -178,6 +179,21 @@ enum fabric_hub_result fabric_hub_deliver(struct fabric_hub *h, uint32_t node, u
 	return FABRIC_HUB_TAKEN;
 }
 
+/* Adapters of a node may go on to send. */
+static void unblock(struct fabric_hub *h, uint32_t node)
+{
+	struct list *ports = node < h->config.nodes ? &h->nodes[node] : NULL;
+
+	for (struct list *l = ports ? ports->next : NULL; l && l != ports; l = l->next) {
+		struct list *adapters = &CONTAINER_OF(l, struct hub_port, link)->adapters;
+
+		for (struct list *at = adapters->next; at != adapters; at = at->next) {
+			if (hub_adapter_at(at)->is_blocked)
+				hub_activate(h, hub_adapter_at(at));
+		}
+	}
+}
+
 bool fabric_hub_ready(struct fabric_hub *h, uint32_t *node, uint32_t *port)
 {
 	struct hub_port *p;
@@ -188,10 +204,7 @@ bool fabric_hub_ready(struct fabric_hub *h, uint32_t *node, uint32_t *port)
 	p->is_refused = false;
 	*node = p->node;
 	*port = p->port;
-	for (struct list *at = p->adapters.next; at != &p->adapters; at = at->next) {
-		if (hub_adapter_at(at)->is_blocked) /* by its own port, that it sends to */
-			hub_activate(h, hub_adapter_at(at));
-	}
+	unblock(h, p->node); /* by their own port, that they send to */
 	return true;
 }
 
@@ -199,13 +212,8 @@ bool fabric_hub_ready(struct fabric_hub *h, uint32_t *node, uint32_t *port)
 
 void fabric_hub_room(struct fabric_hub *h, uint32_t node, uint32_t port)
 {
-	struct hub_port *p = hub_port_find(h, node, port);
-
-	for (struct list *at = p ? p->adapters.next : NULL; at && at != &p->adapters;
-	     at = at->next) {
-		if (hub_adapter_at(at)->is_blocked)
-			hub_activate(h, hub_adapter_at(at));
-	}
+	(void)port; /* they may send by any */
+	unblock(h, node);
 }
 
 static bool is_own_lid(const struct hub_port *p, uint16_t lid)
@@ -225,12 +233,28 @@ static bool may_post(const struct hub_port *p, const uint8_t *bytes, uint32_t le
 	       p->state.info.state == SM_PORT_ACTIVE && is_own_lid(p, parts->lrh.from);
 }
 
+/* FAB-21: a node's adapters send by any of its ports: by the one that has the LID. */
+static struct hub_port *sender(struct fabric_hub *h, struct hub_port *first, uint16_t from)
+{
+	struct list *ports = &h->nodes[first->node];
+
+	for (struct list *l = ports->next; l != ports; l = l->next) {
+		struct hub_port *p = CONTAINER_OF(l, struct hub_port, link);
+
+		if (is_own_lid(p, from))
+			return p;
+	}
+	return first;
+}
+
 /* A port does not send to itself by its link. False: there is no room now. */
 static bool post(struct fabric_hub *h, struct hub_adapter *a, uint8_t *bytes, uint32_t length)
 {
 	struct hub_port *p = a->port;
 	struct parts parts;
 
+	if (parts_of(&parts, bytes, length))
+		p = sender(h, p, parts.lrh.from);
 	if (!may_post(p, bytes, length, &parts)) {
 		h->counts.refused++;
 		return true;

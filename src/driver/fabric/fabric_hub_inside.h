@@ -54,6 +54,7 @@ struct hub_port *hub_port_find(struct fabric_hub *h, uint32_t node, uint32_t por
 
 /* The adapter of a slot, or of a service; NULL: there is none. */
 struct hub_adapter *hub_slot_find(struct hub_port *p, uint32_t slot);
+struct hub_adapter *hub_slot_of_node(struct fabric_hub *h, uint32_t node, uint32_t slot);
 struct hub_adapter *hub_service_find(struct hub_port *p, uint64_t service);
 bool hub_is_member(struct hub_adapter *a, const uint8_t gid[16]);
 
