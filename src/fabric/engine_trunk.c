@@ -286,3 +286,31 @@ void fabric_trunk_take(struct fabric *f, const struct trunk_message *m)
 	}
 	engine_mark_end(f, end);
 }
+
+/* ---- Ports ---------------------------------------------------------------------------------- */
+
+void fabric_port_tell(const struct fabric *f, uint32_t node, struct trunk_port *p)
+{
+	const struct fabric_node_port *from = &fabric_node_look(f, node)->ports[p->port];
+
+	p->info = from->info;
+	p->info.m_key = 0;
+	memcpy(p->guids.guids, from->guids, sizeof(p->guids.guids));
+	memcpy(p->pkeys.pkeys, from->pkeys, sizeof(p->pkeys.pkeys));
+}
+
+/* Its GUID is that of the topology; what its link can have its end of the cable tells. */
+void fabric_port_hear(struct fabric *f, uint32_t node, const struct trunk_port *p)
+{
+	struct fabric_node_port *to = &f->nodes[node].agents.ports[p->port];
+	const struct sm_port_info was = to->info;
+
+	CHECK(!fabric_is_here(f, node) && p->port <= f->nodes[node].agents.cfg.ports);
+	to->info = p->info;
+	to->info.width_enabled = was.width_enabled;
+	to->info.speed_enabled = was.speed_enabled;
+	to->info.mtu_cap = was.mtu_cap;
+	to->info.lane_cap = was.lane_cap;
+	memcpy(to->guids + 1, p->guids.guids + 1, sizeof(to->guids) - sizeof(to->guids[0]));
+	memcpy(to->pkeys, p->pkeys.pkeys, sizeof(p->pkeys.pkeys));
+}

@@ -133,6 +133,13 @@ bool fabric_trunk_next(struct fabric *f, uint32_t cable, struct trunk_message *m
 /* A message of the other process about this cable. fabric_run() must follow. */
 void fabric_trunk_take(struct fabric *f, const struct trunk_message *m);
 
+/*
+ * A port of an endnode, or port 0 of a switch, for other processes; and what is known of one
+ * elsewhere, which those that look at it here see from then on. Not the serial number.
+ */
+void fabric_port_tell(const struct fabric *f, uint32_t node, struct trunk_port *p);
+void fabric_port_hear(struct fabric *f, uint32_t node, const struct trunk_port *p);
+
 /* ---- Looking -------------------------------------------------------------------------------- */
 
 uint32_t fabric_node_count(const struct fabric *f);

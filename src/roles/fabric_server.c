@@ -233,6 +233,8 @@ static void changes_tell(struct fabric_server *s)
 			news |= changes & table[i].change ? table[i].news : 0;
 		if (news)
 			fabric_hub_changed(s->hub, node, port, news);
+		if (s->trunks)
+			fabric_trunks_changed(s->trunks, node, port);
 	}
 }
 

@@ -149,21 +149,30 @@ static void port_tell(struct fabric_server *s, uint32_t node, uint32_t port,
 	memcpy(to->pkeys.pkeys, p->pkeys, sizeof(to->pkeys.pkeys));
 }
 
-static enum weft_reason port_ask(struct fabric_server *s, const struct fabric_msg_where *where,
+/* Of a port in another part it is known what that has told. */
+static bool is_known(const struct fabric_server *s, uint32_t node, uint32_t port)
+{
+	return fabric_is_here(s->fabric, node) ||
+	       (s->trunks && fabric_trunks_knows(s->trunks, node, port));
+}
+
+/* A program at the node itself must be where that is. */
+static enum weft_reason port_ask(struct fabric_server *s, const struct fabric_msg *ask,
 				 struct fabric_msg *out)
 {
+	const struct fabric_msg_where *where = &ask->where;
 	uint32_t node, port;
 
 	if (!server_find(s, where->node, &node, &port))
 		return WEFT_R_FABRIC_NODE;
-	if (!fabric_is_here(s->fabric, node))
-		return WEFT_R_FABRIC_PART;
 	if (where->port != 0)
 		port = where->port;
 	else if (port == 0 && !is_switch(s, node))
 		port = port_first(s, node) ? port_first(s, node) : 1;
 	if (port > fabric_node_look(s->fabric, node)->cfg.ports)
 		return WEFT_R_FABRIC_NODE;
+	if (!is_known(s, node, port) || (ask->value && !fabric_is_here(s->fabric, node)))
+		return WEFT_R_FABRIC_PART;
 	out->kind = FABRIC_MSG_IS_PORT;
 	port_tell(s, node, port, &out->port);
 	return WEFT_OK;
@@ -223,7 +232,7 @@ struct fabric_msg server_answer(struct fabric_server *s, const struct fabric_msg
 
 	switch (ask->kind) {
 	case FABRIC_MSG_PORT:
-		r = port_ask(s, &ask->where, &out);
+		r = port_ask(s, ask, &out);
 		break;
 	case FABRIC_MSG_CUT:
 	case FABRIC_MSG_MEND:

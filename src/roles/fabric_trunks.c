@@ -425,7 +425,7 @@ static enum weft_reason open_all(struct fabric_trunks *t)
 	t->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (t->epoll < 0)
 		return system_reason(errno);
-	if (!cables_find(t))
+	if (!cables_find(t) || !trunk_ports_open(t))
 		return WEFT_R_NO_MEMORY;
 	for (uint32_t i = 0; i < t->config.cut->parts->part_count; i++) {
 		struct trunk_peer *p = &t->peers[i];
@@ -467,6 +467,8 @@ void fabric_trunks_close(struct fabric_trunks *own_t)
 	}
 	for (uint32_t i = 0; i < FABRIC_PARTS_MAX; i++)
 		free(own_t->peers[i].cables);
+	free(own_t->first_port);
+	free(own_t->known);
 	if (own_t->listener >= 0)
 		close(own_t->listener);
 	if (own_t->epoll >= 0)

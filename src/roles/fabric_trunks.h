@@ -36,5 +36,11 @@ bool fabric_trunks_take(struct fabric_trunks *t, uint64_t now_ns);
 /* What the fabric has for other parts. True: something left. */
 bool fabric_trunks_send(struct fabric_trunks *t);
 
+/* A port of a node here has changed: other parts are told, for names and addresses. */
+void fabric_trunks_changed(struct fabric_trunks *t, uint32_t node, uint32_t port);
+
+/* Whether another part has told of a port. */
+bool fabric_trunks_knows(const struct fabric_trunks *t, uint32_t node, uint32_t port);
+
 /* Deadlines that have passed; when the next one is. */
 uint64_t fabric_trunks_expire(struct fabric_trunks *t, uint64_t now_ns);

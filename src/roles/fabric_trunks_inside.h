@@ -4,6 +4,7 @@
  *
  *   fabric_trunks.c       connections: they come, go, and move bytes
  *   fabric_trunks_talk.c  what is said by them: the greeting, then messages of cables
+ *   fabric_trunks_port.c  what parts tell each other of their ports, for names and addresses
  */
 #pragma once
 
@@ -36,10 +37,18 @@ struct trunk_line {
 	uint8_t in[TRUNK_BUFFER_BYTES], out[TRUNK_BUFFER_BYTES];
 };
 
+/* What is known of a port that has an address. */
+struct trunk_known {
+	uint64_t serial;  /* 0: nothing */
+	uint64_t pending; /* a bit for each part that is still to be told */
+};
+
 struct trunk_peer {
 	uint32_t *cables, cable_count; /* that join it with this part */
 	uint32_t first_cable;	       /* that has its turn first */
 	bool is_dialled;
+	bool has_news;		 /* of ports, for it */
+	uint32_t news_at;	 /* the node that is looked at next */
 	struct trunk_line *line; /* dialled, or known; NULL: none */
 	uint64_t dial_ns, redial_ns;
 	enum weft_reason told; /* why it cannot be reached */
@@ -54,6 +63,8 @@ struct fabric_trunks {
 	struct trunk_peer peers[FABRIC_PARTS_MAX];
 	struct trunk_line *lines;
 	struct line_limit limits[TRUNK_WORDS];
+	uint32_t *first_port; /* of each node, in known */
+	struct trunk_known *known;
 };
 
 /* ---- fabric_trunks.c ------------------------------------------------------------------------ */
@@ -81,3 +92,18 @@ bool trunk_talk_fill(struct fabric_trunks *t, struct trunk_line *l);
 
 /* How long a record may be now. */
 size_t trunk_talk_max(const struct trunk_line *l);
+
+/* ---- fabric_trunks_port.c ------------------------------------------------------------------- */
+
+/* False: memory is short. */
+bool trunk_ports_open(struct fabric_trunks *t);
+
+/* A part is joined: it is told all that is known. */
+void trunk_ports_joined(struct fabric_trunks *t, uint32_t part);
+
+/* A message of a part about a port. */
+enum weft_reason trunk_port_take(struct fabric_trunks *t, uint32_t part,
+				 const struct trunk_message *m);
+
+/* The next message for a part. False: there is none. */
+bool trunk_port_next(struct fabric_trunks *t, uint32_t part, struct trunk_message *m);

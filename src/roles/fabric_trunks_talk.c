@@ -98,6 +98,7 @@ static void up(struct fabric_trunks *t, struct trunk_line *l)
 		  t->config.cut->parts->parts[l->part].name, address);
 	for (uint32_t i = 0; i < p->cable_count; i++)
 		fabric_trunk_join(t->config.fabric, p->cables[i], true);
+	trunk_ports_joined(t, l->part);
 }
 
 /* Whether the cable joins this part with the other. */
@@ -123,6 +124,8 @@ static enum weft_reason message_take(struct fabric_trunks *t, struct trunk_line 
 		up(t, l);
 		return WEFT_OK;
 	}
+	if (m->kind == TRUNK_PORT)
+		return trunk_port_take(t, l->part, m);
 	if (!is_shared(t, l->part, m->cable))
 		return WEFT_R_TRUNK_CABLE;
 	fabric_trunk_take(t->config.fabric, m);
@@ -177,6 +180,8 @@ bool trunk_talk_fill(struct fabric_trunks *t, struct trunk_line *l)
 			length += trunk_encode(&m, body + length, room - length);
 	}
 	p->first_cable = (p->first_cable + 1) % p->cable_count;
+	while (room - length >= TRUNK_MESSAGE_MAX && trunk_port_next(t, l->part, &m))
+		length += trunk_encode(&m, body + length, room - length);
 	if (length == 0)
 		return false;
 	length = rio_session_tail(&l->session, body, length);

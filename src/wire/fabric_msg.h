@@ -27,12 +27,14 @@ enum {
 };
 
 enum fabric_msg_kind {
-	FABRIC_MSG_ANSWER = 1,	/* to a program: reason, value */
-	FABRIC_MSG_PORT = 2,	/* what is known of a port; the answer is a FABRIC_MSG_IS_PORT */
-	FABRIC_MSG_IS_PORT = 3, /* to a program */
-	FABRIC_MSG_ATTACH = 4,	/* from now on this connection's MADs are of that port */
-	FABRIC_MSG_MANAGER = 5, /* as long as this connection is there, the port is an SM's */
-	FABRIC_MSG_AGENT = 6,	/* of the attached port; the answer's value is its number */
+	FABRIC_MSG_ANSWER = 1, /* to a program: reason, value */
+	FABRIC_MSG_PORT =
+		2, /* what is known of a port; the answer is a FABRIC_MSG_IS_PORT; value 1:
+				   the program is at that node */
+	FABRIC_MSG_IS_PORT = 3,	     /* to a program */
+	FABRIC_MSG_ATTACH = 4,	     /* from now on this connection's MADs are of that port */
+	FABRIC_MSG_MANAGER = 5,	     /* as long as this connection is there, the port is an SM's */
+	FABRIC_MSG_AGENT = 6,	     /* of the attached port; the answer's value is its number */
 	FABRIC_MSG_AGENT_REMOVE = 7, /* value */
 	FABRIC_MSG_SEND = 8,	     /* a MAD of an agent; no answer */
 	FABRIC_MSG_RECEIVED = 9,     /* to a program: a MAD for an agent of it */

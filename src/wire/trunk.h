@@ -17,6 +17,7 @@
 #include <weft/reason.h>
 
 #include "wire/flit.h"
+#include "wire/sm_attr.h"
 
 enum {
 	TRUNK_VERSION = 1,
@@ -31,6 +32,7 @@ enum trunk_kind {
 	TRUNK_LINK = 2,	 /* an end of a cable has changed */
 	TRUNK_RUN = 3,	 /* flits of a frame */
 	TRUNK_ACK = 4,	 /* a flit that acknowledges */
+	TRUNK_PORT = 5,	 /* a port of an endnode, or port 0 of a switch, as its part has it */
 };
 
 /* An end of a cable. Lives count from 1; the link is up when each has seen the other's. */
@@ -54,13 +56,23 @@ struct trunk_run {
 	const uint8_t *data;	     /* after decoding it points to the bytes */
 };
 
+/* Told on from part to part; the greatest serial number is the latest. */
+struct trunk_port {
+	uint64_t serial;
+	uint8_t port;
+	struct sm_port_info info; /* without the M_Key */
+	struct sm_guid_info guids;
+	struct sm_pkey_table pkeys;
+};
+
 struct trunk_message {
 	enum trunk_kind kind;
-	uint32_t cable; /* its number in the topology; not of HELLO */
+	uint32_t cable; /* its number in the topology; of PORT: of the node; not of HELLO */
 	union {
 		uint8_t digest[TRUNK_DIGEST_BYTES]; /* HELLO: of the topology, and of its parts */
 		struct trunk_link link;
 		struct trunk_run run;
+		struct trunk_port port;
 	};
 };
 

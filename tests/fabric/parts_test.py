@@ -19,6 +19,7 @@ from script import main, write  # noqa: E402
 
 IP = ["192.0.2.1", "192.0.2.2"]
 PORT = 7490
+H3_IP = "127.1.0.2"  # port 1 of the third node of TRIANGLE
 
 
 def cut_make(folder, *parts, address=IP[0], port=PORT):
@@ -99,6 +100,7 @@ def test_fab_09_a_node_of_another_host(folder):
         meet(b, "H3", "H2", "ib_write_bw", "-n", "200", to_host=IP[1], other=a)
         meet(a, "H5", "H3", "ib_write_bw", "-n", "200", to_host=IP[0], other=b)
         meet(a, "H5", "H3", "ibv_rc_pingpong", "-n", "100", to_host=IP[0], other=b)
+        meet(b, "H3", "H2", "ib_send_lat", "-n", "20", "-R", to_host=H3_IP, other=a)
         expect("management from there", '"H5"' in b.run("H3", "ibnetdiscover"))
         said = a.run("H3", "ibstat", status=None)
         expect("H3 is not here: " + said, "Active" not in said)

@@ -399,6 +399,47 @@ TEST(test_trunk_a_part_of_another_topology_is_refused)
 	bed_close(&b);
 }
 
+/* By which programs here find nodes there. */
+TEST(test_fab_22_a_part_tells_the_addresses_of_its_ports_and_those_alone_are_believed)
+{
+	enum { H1 = 3, H2 = 4, S3 = 2 };
+	struct trunk_message m = {
+		.kind = TRUNK_PORT,
+		.cable = H2,
+		.port = { .serial = 5, .port = 1, .info = { .lid = 77, .state = SM_PORT_ACTIVE } }
+	};
+	struct bed b;
+	struct liar l;
+
+	bed_open(&b);
+	joined(&b, &l);
+	EXPECT(!fabric_trunks_knows(b.trunks, H2, 1));
+	message_send(&l, &m);
+	m.cable = H1; /* which is here */
+	m.port.serial = UINT64_MAX;
+	message_send(&l, &m);
+	m.port.serial = 5;
+	m.cable = S3; /* of a part that is not joined: passed on */
+	m.port.port = 0;
+	message_send(&l, &m);
+	while (!fabric_trunks_knows(b.trunks, S3, 0))
+		turn(&b);
+	EXPECT_EQ(fabric_node_look(b.fabric, H2)->ports[1].info.lid, 77);
+	EXPECT_EQ(fabric_node_look(b.fabric, H1)->ports[1].info.lid, 0);
+	m.cable = H2;
+	m.port.port = 1;
+	m.port.serial = 4; /* an earlier one, that was under way for longer */
+	m.port.info.lid = 78;
+	message_send(&l, &m);
+	m.port.serial = 6;
+	m.port.port = 2; /* it has one port */
+	message_send(&l, &m);
+	expect_end(&b, "part b is gone: ", WEFT_R_TRUNK_FORM);
+	EXPECT_EQ(fabric_node_look(b.fabric, H2)->ports[1].info.lid, 77);
+	liar_close(&l);
+	bed_close(&b);
+}
+
 /* The other end of the older one may be a process that is gone. */
 TEST(test_trunk_a_part_that_comes_again_takes_the_place_of_its_earlier_connection)
 {

@@ -156,6 +156,7 @@ enum weft_reason fabric_client_look(const char *node, uint32_t port, struct fabr
 	if (!node || strlen(node) >= sizeof(ask.where.node))
 		return WEFT_R_FABRIC_NODE;
 	memcpy(ask.where.node, node, strlen(node) + 1);
+	ask.value = fabric_client_node() && strcmp(node, fabric_client_node()) == 0;
 	reason = fabric_client_ask_once(&ask, &answer);
 	if (reason == WEFT_OK && answer.kind != FABRIC_MSG_IS_PORT)
 		return WEFT_R_FABRIC_ASK;

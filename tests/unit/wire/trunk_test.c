@@ -65,14 +65,21 @@ TEST(test_trunk_messages_are_read_as_they_were_written)
 				      .cable = 3,
 				      .link = { 5, 6, true, true, 2, 1, 5, 4 } };
 	struct trunk_message ack = { .kind = TRUNK_ACK, .cable = 70000 };
+	struct trunk_message port = { .kind = TRUNK_PORT,
+				      .cable = 9,
+				      .port = { .serial = 11, .port = 1 } };
 	struct trunk_message run = run_of(0, IBA_FRAME_MAX, true);
 
 	ack.run = (struct trunk_run){ .wants_resend = true, .sequence = 77 };
+	port.port.info = (struct sm_port_info){ .lid = 7, .lmc = 2, .state = SM_PORT_ACTIVE };
+	port.port.guids.guids[1] = 77;
+	port.port.pkeys.pkeys[31] = 0x8001;
 	for (uint16_t lane = 0; lane < FLIT_LANES; lane++)
 		ack.run.limits[lane] = (uint16_t)(lane * 1000);
 	expect_same(&hello, 2 + TRUNK_DIGEST_BYTES);
 	expect_same(&link, 18);
 	expect_same(&ack, 40);
+	expect_same(&port, 206);
 	expect_same(&run, 17 + IBA_FRAME_MAX);
 }
 
@@ -94,7 +101,7 @@ TEST(test_trunk_runs_that_no_link_sends_are_refused)
 	EXPECT(is_refused(&m));
 	m = run_of(0, FLIT_DATA, false);
 	m.run.limits[0] = 0;
-	m.kind = (enum trunk_kind)5;
+	m.kind = (enum trunk_kind)6;
 	EXPECT(is_refused(&m));
 }
 
@@ -110,6 +117,8 @@ TEST(test_trunk_links_and_hellos_that_make_no_sense_are_refused)
 	EXPECT(is_refused(&m));
 	m.link.life = 1;
 	m.link.lanes = 0;
+	EXPECT(is_refused(&m));
+	m = (struct trunk_message){ .kind = TRUNK_PORT };
 	EXPECT(is_refused(&m));
 	m = (struct trunk_message){ .kind = TRUNK_HELLO };
 	length = trunk_encode(&m, bytes, sizeof(bytes));
