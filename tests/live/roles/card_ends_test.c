@@ -551,13 +551,16 @@ TEST(test_push_05_writes_before_the_greeting_is_over_win_no_time)
 	const struct weft_completion write = { .id = CARD_WORK_RECEIVE,
 					       .status = WEFT_SUCCESS,
 					       .opcode = WEFT_OP_RECV_WRITE_IMM };
+	static uint8_t buffers[MESSAGES * CARD_MESSAGE_BYTES];
 	struct unit *u = unit_make();
 	struct card_end *e = &u->ends[A];
 	struct adapter adapter;
 
-	*e = (struct card_end){
-		.card = &u->card, .state = CARD_GREETING, .posted_receives = 1, .deadline_ns = 5
-	};
+	*e = (struct card_end){ .card = &u->card,
+				.buffers = buffers,
+				.state = CARD_GREETING,
+				.posted_receives = 1,
+				.deadline_ns = 5 };
 	qp_open(&adapter, e);
 	card_end_completed(e, &write);
 	EXPECT_EQ(e->deadline_ns, 5);
