@@ -198,8 +198,8 @@ def test_push_09_the_unit_gives_the_address(folder):
         card.hosts[0].await_line("does not agree to")
 
 
-def test_push_05_two_hosts_share_a_unit(folder):
-    with Card(folder, hosts=2).start() as card:
+def shared(folder, wire):
+    with Card(folder, wire=wire, hosts=2).start() as card:
         for host in range(2):
             card.ping(SERVER, host=host)
         card.ping("192.0.2.3", host=0)
@@ -208,6 +208,14 @@ def test_push_05_two_hosts_share_a_unit(folder):
         card.ping(SERVER, host=0, count=10)
         after = card.hosts[1].link()["packets_in"]
         expect("the other host sees no unicast: %d, then %d" % (before, after), after - before < 10)
+
+
+def test_push_05_two_hosts_share_a_unit_over_roce(folder):
+    shared(folder, "roce")
+
+
+def test_push_05_two_hosts_share_a_unit_over_iwarp(folder):
+    shared(folder, "iwarp")
 
 
 def test_push_24_kill_9_of_the_unit_brings_the_interface_down(folder):

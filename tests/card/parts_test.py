@@ -198,8 +198,8 @@ class Capture:
         self.process.stderr.close()
 
 
-def test_push_02_a_capture_sees_the_same_frames_on_both_sides(folder):
-    with Card(folder).start() as card:
+def captured(folder, wire):
+    with Card(folder, wire=wire).start() as card:
         sides = [Capture(card.host_spaces[0], "card0", folder + "/host.pcap", "arp or icmp"),
                  Capture(card.server, "srv0", folder + "/lan.pcap", "arp or icmp")]
         try:
@@ -215,6 +215,14 @@ def test_push_02_a_capture_sees_the_same_frames_on_both_sides(folder):
             host, lan = ([f for f in side.frames() if f[at:at + 6] == mac] for side in sides)
             expect("%s: there are some" % way, len(host) >= 3 * (3 + 2 + 14))
             expect("%s: the same, in the same order: %d and %d" % (way, len(host), len(lan)), host == lan)
+
+
+def test_push_02_a_capture_sees_the_same_frames_on_both_sides_over_roce(folder):
+    captured(folder, "roce")
+
+
+def test_push_02_a_capture_sees_the_same_frames_on_both_sides_over_iwarp(folder):
+    captured(folder, "iwarp")
 
 
 # ---- Addresses -----------------------------------------------------------------------------------
@@ -252,9 +260,9 @@ esac
 """
 
 
-def test_push_02_dhcp_gives_the_host_an_address(folder):
+def addressed(folder, wire):
     need("dhclient")
-    with Card(folder).start() as card, Dhcp(card, folder):
+    with Card(folder, wire=wire).start() as card, Dhcp(card, folder):
         host = card.host_spaces[0]
         host.must("ip", "addr", "flush", "dev", "card0")
         script = write(os.path.join(folder, "lease"), LEASE)
@@ -266,6 +274,14 @@ def test_push_02_dhcp_gives_the_host_an_address(folder):
             card.ping(SERVER)
         finally:
             ended(client)
+
+
+def test_push_02_dhcp_gives_the_host_an_address_over_roce(folder):
+    addressed(folder, "roce")
+
+
+def test_push_02_dhcp_gives_the_host_an_address_over_iwarp(folder):
+    addressed(folder, "iwarp")
 
 
 # ---- Hosts that share ----------------------------------------------------------------------------
@@ -337,14 +353,30 @@ def guest(folder, wire, port, *words):
         expect("by the card: %r" % link, link["bytes_in"] > 4 * MIB and link["refused"] == 0)
 
 
-def test_push_01_guest_by_vhost_user_over_roce(folder):
-    guest(folder, "roce", "vhost-user:FOLDER/guest", "-object", "memory-backend-memfd,id=m,size=64M,share=on", "-machine",
+def guest_by_vhost_user(folder, wire):
+    guest(folder, wire, "vhost-user:FOLDER/guest", "-object", "memory-backend-memfd,id=m,size=64M,share=on", "-machine",
           "pc,memory-backend=m", "-chardev", "socket,id=c,path=FOLDER/guest", "-netdev", "vhost-user,id=n,chardev=c")
 
 
-def test_push_01_guest_by_socket_over_iwarp(folder):
-    guest(folder, "iwarp", "socket:FOLDER/guest,listen", "-netdev",
+def guest_by_socket(folder, wire):
+    guest(folder, wire, "socket:FOLDER/guest,listen", "-netdev",
           "stream,id=n,server=off,addr.type=unix,addr.path=FOLDER/guest")
+
+
+def test_push_01_guest_by_vhost_user_over_roce(folder):
+    guest_by_vhost_user(folder, "roce")
+
+
+def test_push_01_guest_by_vhost_user_over_iwarp(folder):
+    guest_by_vhost_user(folder, "iwarp")
+
+
+def test_push_01_guest_by_socket_over_roce(folder):
+    guest_by_socket(folder, "roce")
+
+
+def test_push_01_guest_by_socket_over_iwarp(folder):
+    guest_by_socket(folder, "iwarp")
 
 
 main(globals())
