@@ -38,7 +38,7 @@ static uint8_t *more(struct fabric_pool *p, size_t size, uint32_t *count)
 
 	if (p->taken_max - p->taken_bytes < SLAB_BYTES)
 		return NULL;
-	s = malloc(SLAB_BYTES);
+	s = calloc(1, SLAB_BYTES);
 	if (!s)
 		return NULL;
 	*s = (struct fabric_slab){ .next = p->slabs };

@@ -68,7 +68,7 @@ struct fabric_load {
 	uint32_t *divisors; /* of cables */
 	bool is_out_of_memory, has_looked;
 	struct fabric_load_report report;
-	uint8_t frame[IBA_FRAME_MAX], came[IBA_FRAME_MAX];
+	uint8_t frame[IBA_FRAME_MAX];
 };
 
 /* ---- Times ---------------------------------------------------------------------------------- */
@@ -134,6 +134,17 @@ static void queue_put(struct fabric_load *l, struct queue *q, const struct item 
 	q->items[(q->first + q->count++) % q->room] = *item;
 }
 
+/* Where a frame is made: what is more than a beginning is not copied from there. */
+static uint8_t *room_of(struct fabric_load *l, uint32_t bytes)
+{
+	uint8_t *room = bytes > FABRIC_LOAD_PROBE_BYTES ? fabric_room(l->f) : NULL;
+
+	if (!room)
+		return l->frame;
+	memcpy(room, l->frame, HEADERS + FABRIC_LOAD_PROBE_BYTES);
+	return room;
+}
+
 /* Its payload is as long as it says; only its beginning means something. */
 static bool frame_post(struct fabric_load *l, const struct end *from, const struct item *item,
 		       bool is_probe)
@@ -146,14 +157,15 @@ static bool frame_post(struct fabric_load *l, const struct end *from, const stru
 		.from = from->lid,
 		.bytes = HEADERS + bytes + IBA_ICRC_BYTES,
 	};
-	struct wr w = wr_of(l->frame + HEADERS, FABRIC_LOAD_PROBE_BYTES);
+	uint8_t *frame = room_of(l, bytes);
+	struct wr w = wr_of(frame + HEADERS, FABRIC_LOAD_PROBE_BYTES);
 
-	iba_lrh_encode(&h, l->frame);
+	iba_lrh_encode(&h, frame);
 	wr_u64(&w, item->begin_ns);
 	wr_u32(&w, (uint32_t)(from - l->ends));
 	wr_u8(&w, (uint8_t)item->kind);
 	wr_u8(&w, item->left == bytes);
-	return fabric_post(l->f, from->node, from->port, l->frame, HEADERS + bytes + TAIL);
+	return fabric_post(l->f, from->node, from->port, frame, HEADERS + bytes + TAIL);
 }
 
 /* As much as there is room for. */
@@ -216,24 +228,29 @@ static void message_act(struct fabric_load *l, struct end *e, const struct item 
 	}
 }
 
+static void frame_take(struct fabric_load *l, struct end *e, const uint8_t *bytes, uint32_t length)
+{
+	struct rd r = rd_of(bytes + HEADERS, length - HEADERS);
+	struct item item = { .begin_ns = rd_u64(&r), .left = 0 };
+	uint8_t kind;
+
+	l->report.bytes += length - HEADERS - TAIL;
+	item.to = rd_u32(&r);
+	kind = rd_u8(&r);
+	if (rd_u8(&r) == 0 || r.is_short || item.to >= l->count || kind > KIND_DONE)
+		return; /* more of it follows, or it is none of ours */
+	item.kind = (enum kind)kind;
+	message_act(l, e, &item);
+}
+
 static void end_take(struct fabric_load *l, struct end *e)
 {
+	const uint8_t *bytes;
 	uint32_t length;
 
-	while ((length = fabric_take(l->f, e->node, e->port, l->came)) > 0) {
-		struct rd r = rd_of(l->came + HEADERS, length - HEADERS);
-		struct item item = { .begin_ns = rd_u64(&r), .left = 0 };
-		uint8_t kind;
-
-		item.to = rd_u32(&r);
-		kind = rd_u8(&r);
-		if (rd_u8(&r) == 0 || r.is_short || item.to >= l->count || kind > KIND_DONE) {
-			l->report.bytes += length - HEADERS - TAIL;
-			continue; /* more of it follows, or it is none of ours */
-		}
-		item.kind = (enum kind)kind;
-		l->report.bytes += length - HEADERS - TAIL;
-		message_act(l, e, &item);
+	while ((length = fabric_peek(l->f, e->node, e->port, &bytes)) > 0) {
+		frame_take(l, e, bytes, length);
+		fabric_pass(l->f, e->node, e->port);
 	}
 }
 
@@ -559,14 +576,16 @@ void fabric_load_close(struct fabric_load *own_l)
 
 static void owners_serve(struct fabric_load *l)
 {
+	const uint8_t *bytes;
 	uint32_t node, port;
 
 	while (fabric_ready(l->f, &node, &port)) {
 		uint32_t end = l->end_of[node];
 
 		if (end == UINT32_MAX || port != l->ends[end].port) {
-			while (fabric_take(l->f, node, port, l->came) > 0)
-				continue; /* of management: there is no manager */
+			while (fabric_peek(l->f, node, port, &bytes) > 0)
+				fabric_pass(l->f, node,
+					    port); /* of management: there is no manager */
 			continue;
 		}
 		end_take(l, &l->ends[end]);
