@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 
 sys.path[:0] = [os.path.dirname(os.path.realpath(__file__)),
                 os.path.join(os.path.dirname(os.path.realpath(__file__)), "../interop/programs")]
@@ -238,15 +239,61 @@ def test_rc_04_fab_20_opensm_finds_another_way(folder):
 
 # ---- The conformance suite ----------------------------------------------------------------------
 
-def conformance(folder, *tests):
-    """Two adapters of one process, at nodes of different switches."""
+class Pulling(threading.Thread):
+    """Pulls one of the two cables between the switches, until there is the other way; mends it; then the other one."""
+
+    def __init__(self, fabric):
+        super().__init__()
+        self.fabric = fabric
+        self.cuts = 0
+        self.why = None
+        self.is_over = threading.Event()
+
+    def leads(self):
+        lids = [str(self.fabric.lid(node)) for node in ("H2", "H3")]
+        return self.fabric.run("H2", "ibtracert", *lids, status=None).startswith("From ca")
+
+    def is_active(self, port):
+        said = self.fabric.weft("top", "--once")
+        return re.search(r"\nS1:%d - S2:%d +Active " % (port, port), said)
+
+    def run(self):
+        try:
+            while not self.is_over.is_set():
+                port = 3 + self.cuts % 2
+                self.fabric.weft("cut", "S1:%d" % port)
+                wait_until("another way", self.leads)
+                self.fabric.weft("mend", "S1:%d" % port)
+                wait_until("the cable", lambda p=port: self.is_active(p))
+                self.cuts += 1
+        except AssertionError as why:
+            self.why = why
+
+    def end(self):
+        self.is_over.set()
+        self.join()
+        expect(self.why, self.why is None)
+        return self.cuts
+
+
+def ends_program():
     program = os.path.join(os.path.dirname(WEFT), "tests", "conformance_roce")
     if not os.path.exists(program):
         raise Skip("there is no " + program)
+    return program
+
+
+def ends_of(fabric):
+    """Where its two adapters are."""
+    return " ".join("%s %d %s" % (node, fabric.lid(node), re.search("Port GUID: (0x[0-9a-f]+)", fabric.state(node))[1])
+                    for node in ("H2", "H3"))
+
+
+def conformance(folder, *tests):
+    """Two adapters of one process, at nodes of different switches."""
+    program = ends_program()
     with Up(folder) as fabric:
-        ends = " ".join("%s %d %s" % (node, fabric.lid(node), re.search("Port GUID: (0x[0-9a-f]+)", fabric.state(node))[1])
-                        for node in ("H2", "H3"))
-        done = subprocess.run([program, *tests], env=fabric.env(WEFT_ENDS=ends), text=True, stdin=subprocess.DEVNULL,
+        done = subprocess.run([program, *tests], env=fabric.env(WEFT_ENDS=ends_of(fabric)), text=True, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=5 * PATIENCE_S)
         crossed = fabric.run("H1", "perfquery", str(fabric.lid("H3")), "1")
     expect_equal(done.stdout[-3000:], done.returncode, 0)
@@ -257,6 +304,24 @@ def test_fab_15_fab_17_conformance_suite_through_switches(folder):
     """FAB-17: the switches make no acknowledgement of their own: none of the suite's counts is disturbed."""
     said, crossed = conformance(folder)
     expect("%d tests, %d packets" % (said.count("\nok "), crossed), said.count("\nok ") > 100 and crossed > 1000)
+
+
+def test_trn_s2_rc_04_fab_20_messages_come_once_while_cables_are_pulled(folder):
+    """RC and RD: whichever cable is pulled, requests end once and in order by the other."""
+    program = ends_program()
+    tests = ("test_rkey_07_qp_07d_one_reliable", "test_qp_13_both_directions", "test_qp_07d_qp_s3_fetch_and_add",
+             "test_sys_05_sends_and_rdma")
+    with Up(folder) as fabric:
+        pulling = Pulling(fabric)
+        pulling.start()
+        try:
+            while pulling.cuts < 4 and not pulling.why:
+                done = subprocess.run([program, *tests], env=fabric.env(WEFT_ENDS=ends_of(fabric), WEFT_ENDS_CUT="on"),
+                                      text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, timeout=5 * PATIENCE_S)
+                expect_equal(done.stdout, (done.returncode, done.stdout.count("ok ")), (0, len(tests)))
+        finally:
+            pulling.end()
 
 
 def test_rkey_s1_key_crosses_two_switches(folder):

@@ -90,12 +90,18 @@ static struct rd_ways *ways_of(const struct weft_adapter *a)
 	return NULL;
 }
 
+/* Where cables are pulled meanwhile a manager needs its time to find another way. */
+static uint8_t timeout_code(void)
+{
+	return getenv("WEFT_ENDS_CUT") ? 18 : 14;
+}
+
 static void ways_open(const struct pair *p)
 {
 	struct weft_ee_options options = {
 		.rdd = RD_DOMAIN,
 		.psn_send = RD_PSN,
-		.timeout_code = 14,
+		.timeout_code = timeout_code(),
 		.retries = 7,
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
 	};
@@ -291,7 +297,7 @@ static struct weft_cm_id_offer offer_of(struct pair_end *e, uint32_t psn)
 		.reads_out = 16,
 		.retries = 7,
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-		.timeout_code = 14,
+		.timeout_code = timeout_code(),
 		.is_uc = e->pair->options.service == WEFT_UC,
 	};
 }
@@ -309,7 +315,7 @@ static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news, uin
 		.psn_send = news->psn,
 		.reads_in = 16,
 		.reads_out = 16,
-		.timeout_code = 14,
+		.timeout_code = timeout_code(),
 		.retries = 7,
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
 		.rnr_timer_code = 16, /* 2.56 ms */
