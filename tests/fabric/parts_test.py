@@ -22,6 +22,12 @@ PORT = 7490
 H3_IP = "127.1.0.2"  # port 1 of the third node of TRIANGLE
 
 
+def port_free():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 def cut_make(folder, *parts, address=IP[0], port=PORT):
     """The file of parts a, b and so on, and their keys: nodes of each; the first one listens."""
     path = os.path.join(folder, "parts")
@@ -147,13 +153,23 @@ def test_fab_09_a_fabric_of_two_halves(folder):
         meet(b, "H5", "H2", "ib_write_bw", "-n", "200", to_host=IP[1], other=a)
 
 
+def test_fab_09_three_parts_in_a_row_on_one_host(folder):
+    """c is joined with a only, and b with a: addresses are passed on."""
+    need("ib_send_lat", "ib_write_bw")
+    path = cut_make(folder, "S2 H4", "S* H1 H2 H5", "H3", address="127.0.0.1", port=port_free())
+    with Part(folder, "a", path) as a, Part(folder, "b", path) as b, Part(folder, "c", path) as c:
+        a.await_line("part b is joined")
+        a.await_line("part c is joined")
+        up(b)
+        c.await_active("H3")
+        b.await_active("H2")
+        meet(c, "H3", "H2", "ib_write_bw", "-n", "100", other=b)
+        meet(c, "H3", "H2", "ib_send_lat", "-n", "20", "-R", to_host=H3_IP, other=b)
+        said = c.weft("top", "--once")
+        expect("only the cable of H3: " + said, said.count(" - ") == 1 and "H3:1" in said)
+
+
 # ---- Refusals ------------------------------------------------------------------------------------
-
-def port_free():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
 
 def is_closed(s):
     """The other end has ended the connection."""
