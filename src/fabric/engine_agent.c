@@ -390,18 +390,6 @@ void fabric_pass(struct fabric *f, uint32_t node, uint32_t port)
 	take_last(f, lane);
 }
 
-uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t bytes[IBA_FRAME_MAX])
-{
-	const uint8_t *at;
-	uint32_t length = fabric_peek(f, node, port, &at);
-
-	if (length == 0)
-		return 0;
-	memcpy(bytes, at, length);
-	fabric_pass(f, node, port);
-	return length;
-}
-
 uint8_t *fabric_room(struct fabric *f)
 {
 	return fabric_pool_room(&f->pool);

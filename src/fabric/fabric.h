@@ -72,9 +72,6 @@ uint8_t *fabric_room(struct fabric *f);
 uint32_t fabric_peek(struct fabric *f, uint32_t node, uint32_t port, const uint8_t **bytes);
 void fabric_pass(struct fabric *f, uint32_t node, uint32_t port);
 
-/* Both, to a copy. */
-uint32_t fabric_take(struct fabric *f, uint32_t node, uint32_t port, uint8_t bytes[IBA_FRAME_MAX]);
-
 /*
  * The next port whose owner has frames to take, or has room again after a refused post. Each is
  * told once, and again when more has come after that.

@@ -55,16 +55,17 @@ static void pass(struct bed *b, uint64_t ns)
 
 static void take_all(struct bed *b, uint32_t node, uint32_t port)
 {
-	uint8_t bytes[IBA_FRAME_MAX];
+	const uint8_t *bytes;
 	struct fabric_node *n = fabric_node_at(b->f, node);
 	const struct sm_port_info *info = &n->ports[port].info;
 	struct iba_glance g;
 	uint32_t length;
 
-	while ((length = fabric_take(b->f, node, port, bytes)) > 0) {
+	while ((length = fabric_peek(b->f, node, port, &bytes)) > 0) {
 		CHECK(iba_frame_glance(&g, bytes, length) == WEFT_OK);
 		if (g.lrh.lane != IBA_LANE_MANAGEMENT && g.lrh.to < IBA_LID_MULTICAST_MIN)
 			CHECK(g.lrh.to >> info->lmc == info->lid >> info->lmc);
+		fabric_pass(b->f, node, port);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "fabric/topology_make.h"
 #include "test.h"
 #include "unit/fabric/fabric_bed.h"
+#include "unit/fabric/fabric_take.h"
 
 struct engine_bed {
 	struct fabric *f;
