@@ -204,7 +204,7 @@ TEST(test_fab_19_requests_and_acknowledgements_go_by_different_paths)
 /* FAB-20, RC-04: the path that requests go by is lost, and no request is. */
 TEST(test_fab_20_rc_04_connection_takes_its_second_path)
 {
-	connected_open(10);
+	connected_open(16); /* 0.3 s, twice: longer than a busy machine keeps a thread waiting */
 	EXPECT_EQ(paths_of(&ends[0]).migration, WEFT_REARM);
 	send_one(0);
 	send_one(1);
