@@ -18,6 +18,7 @@
 enum { NODES = 2, QUEUE_MAX = 64, PORT = 1 };
 
 struct queue {
+	bool is_refused; /* until the hub tells of room */
 	uint32_t first, count;
 	uint32_t lengths[QUEUE_MAX];
 	uint8_t frames[QUEUE_MAX][IBA_FRAME_MAX];
@@ -88,8 +89,11 @@ static bool move(uint32_t node)
 	struct queue *q = &bed.to[node];
 	bool has_moved = false;
 
-	while (q->count > 0 && fabric_hub_deliver(bed.hub, node, PORT, q->frames[q->first],
-						  q->lengths[q->first]) != FABRIC_HUB_NO_ROOM) {
+	while (q->count > 0 && !q->is_refused) {
+		q->is_refused = fabric_hub_deliver(bed.hub, node, PORT, q->frames[q->first],
+						   q->lengths[q->first]) == FABRIC_HUB_NO_ROOM;
+		if (q->is_refused)
+			break;
 		q->first = (q->first + 1) % QUEUE_MAX;
 		q->count--;
 		has_moved = true;
@@ -106,8 +110,10 @@ static bool turn(void)
 
 	for (node = 0; node < NODES; node++)
 		has_moved |= move(node);
-	while (fabric_hub_ready(bed.hub, &node, &port))
+	while (fabric_hub_ready(bed.hub, &node, &port)) {
+		bed.to[node].is_refused = false;
 		has_moved = true;
+	}
 	fabric_hub_flush(bed.hub);
 	return has_moved;
 }
@@ -312,17 +318,27 @@ void fabric_bed_change(int node, void (*change)(struct attach_state *state), uin
 	pthread_mutex_unlock(&bed.lock);
 }
 
+struct fabric_hub_counts fabric_bed_counts(void)
+{
+	struct fabric_hub_counts counts;
+
+	pthread_mutex_lock(&bed.lock);
+	counts = *fabric_hub_counts(bed.hub);
+	pthread_mutex_unlock(&bed.lock);
+	return counts;
+}
+
 bool fabric_bed_await(bool (*is_so)(const struct fabric_hub_counts *counts))
 {
 	const struct timespec little = { .tv_nsec = 1000000 };
+	struct fabric_hub_counts counts;
 	bool is_there = false;
 
 	for (int i = 0; i < 20000 && !is_there; i++) {
 		if (i > 0)
 			nanosleep(&little, NULL);
-		pthread_mutex_lock(&bed.lock);
-		is_there = is_so(fabric_hub_counts(bed.hub));
-		pthread_mutex_unlock(&bed.lock);
+		counts = fabric_bed_counts();
+		is_there = is_so(&counts);
 	}
 	return is_there;
 }

@@ -27,6 +27,8 @@ struct weft_path fabric_bed_path(int from, int to, bool has_gids);
 /* Changes a port, and tells its adapters. */
 void fabric_bed_change(int node, void (*change)(struct attach_state *state), uint32_t news);
 
+struct fabric_hub_counts fabric_bed_counts(void);
+
 /* Waits until the hub has counted so; false: it does not. */
 bool fabric_bed_await(bool (*is_so)(const struct fabric_hub_counts *counts));
 

@@ -72,6 +72,7 @@ void fabric_hub_changed(struct fabric_hub *h, uint32_t node, uint32_t port, uint
 struct fabric_hub_counts {
 	uint64_t adapters;		/* now */
 	uint64_t frames_in, frames_out; /* from and to adapters */
+	uint64_t held;	  /* times that a frame waited, as an adapter had no room for it */
 	uint64_t refused; /* of frames_in: spoofed, malformed, or the port is not Active */
 	uint64_t lost;	  /* no adapter had the queue pair */
 	uint64_t broken;  /* adapters whose ring or messages made no sense */

@@ -24,6 +24,7 @@ static bool give(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a
 		return true; /* and lost; its connection ends soon */
 	if (!room && ring_await_room(&a->out, all)) {
 		a->is_full = p->is_refused = true;
+		h->counts.held++;
 		return false;
 	}
 	room = room ? room : ring_room(&a->out, all);
