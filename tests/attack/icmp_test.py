@@ -113,11 +113,14 @@ def test_errors_that_quote_what_is_out_end_nothing(folder):
 
 
 def test_rc_04_a_killed_peer_is_missed_at_once(folder):
-    """Its host says so. By its silence it would be missed after some seconds."""
+    """Its host says so. By its silence it would be missed after some seconds.
+
+    The client reads: one that has its acknowledgement, and awaits an echo, sends nothing that could come back.
+    """
     for family in (4, 6):
         with Lan(2) as (server, client), Children() as start:
-            victims = Victims(start, VICTIM, (server, client), family)
-            victims.go_on("before the end")
+            victims = Victims(start, VICTIM, (server, client), family, more=("read",))
+            victims.go_on("before the end", more=2)
             victims.server.kill()
             began = time.monotonic()
             until("the client ends", lambda: victims.client.poll() is not None)
