@@ -12,6 +12,7 @@ machine may be a slow one.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -249,6 +250,7 @@ class Bench:
     def __init__(self, place, options):
         self.place, self.options = place, options
         split.WEFT = options.weft
+        self.makers = {name: make for name, _, make in WAYS}
         for name, _, make in WAYS:
             tell(name)
             place.ways[name] = self.made(make)
@@ -265,18 +267,21 @@ class Bench:
 
     def tried(self, how, name, seconds):
         """socat ends where a flood makes it write what is no frame; and what iperf3 would say may be lost there."""
-        for left in reversed(range(TRIES)):
+        for _ in range(TRIES - 1):
             try:
-                if not self.place.ways[name].is_there():
-                    self.place.ways[name].close()
-                    folder = self.place.ways[name].folder
-                    os.rename(folder, "%s.%d" % (folder, time.monotonic_ns()))
-                    self.place.ways[name] = dict((n, make) for n, _, make in WAYS)[name](self.place)
-                return how(self.place.ways[name], seconds)
+                return how(self.living(name), seconds)
             except Failure:
-                if left == 0:
-                    raise
-        return None
+                pass
+        return how(self.living(name), seconds)
+
+    def living(self, name):
+        """A way; made anew if one of its processes has ended."""
+        way = self.place.ways[name]
+        if not way.is_there():
+            way.close()
+            shutil.rmtree(way.folder)
+            self.place.ways[name] = way = self.makers[name](self.place)
+        return way
 
     def runner(self, how, name):
         def run(seconds):

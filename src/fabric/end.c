@@ -10,10 +10,10 @@ void fabric_end_init(struct fabric_end *e, const struct fabric_link_cfg *cfg,
 {
 	memset(e, 0, sizeof(*e));
 	fabric_link_init(&e->link, cfg, pool);
-	for (uint8_t lane = 0; lane < FLIT_LANES; lane++) {
+	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
 		if (e->link.lanes >> lane & 1)
 			fabric_lane_init(&e->out[lane], pool, cfg->lane_blocks);
-		e->out[lane].number = lane;
+		e->out[lane].number = (uint8_t)lane;
 	}
 }
 

@@ -59,11 +59,11 @@ static void owner_init(struct fabric *f, struct engine_owner *o, uint32_t node, 
 	o->node = node;
 	o->port = port;
 	lane_init(f, &o->local, ENGINE_LOCAL, node, port);
-	for (uint8_t lane = 0; lane < FLIT_LANES; lane++) {
+	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
 		if (lane >= f->cfg.link.lanes && lane != IBA_LANE_MANAGEMENT)
 			continue;
 		lane_init(f, &o->posts[lane], ENGINE_POST, node, port);
-		o->posts[lane].number = lane;
+		o->posts[lane].number = (uint8_t)lane;
 	}
 	f->nodes[node].ports[port].owner = o;
 }

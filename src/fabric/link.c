@@ -19,10 +19,10 @@ void fabric_link_init(struct fabric_link *l, const struct fabric_link_cfg *cfg,
 	l->lanes = ((UINT32_C(1) << cfg->lanes) - 1) | UINT32_C(1) << IBA_LANE_MANAGEMENT;
 	l->resend_at_ns = l->ack_at_ns = UINT64_MAX;
 	fabric_arbiter_init(&l->arbiter);
-	for (uint8_t lane = 0; lane < FLIT_LANES; lane++) {
+	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
 		if (l->lanes >> lane & 1)
 			fabric_lane_init(&l->in[lane], pool, cfg->lane_blocks);
-		l->in[lane].number = lane;
+		l->in[lane].number = (uint8_t)lane;
 	}
 }
 

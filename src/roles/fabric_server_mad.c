@@ -15,9 +15,9 @@ static const struct fabric_node_port *port_of(const struct fabric_server *s,
 
 static uint16_t pkey_index(const struct fabric_node_port *p, uint16_t p_key)
 {
-	for (uint16_t i = 0; i < FABRIC_PKEYS; i++) {
+	for (uint32_t i = 0; i < FABRIC_PKEYS; i++) {
 		if (iba_pkey_match(p->pkeys[i], p_key))
-			return i;
+			return (uint16_t)i;
 	}
 	return 0;
 }
@@ -29,9 +29,9 @@ static uint8_t gid_index(const struct fabric_node_port *p, const uint8_t gid[IBA
 
 	(void)rd_u64(&r); /* the prefix */
 	guid = rd_u64(&r);
-	for (uint8_t i = 0; i < FABRIC_GUIDS; i++) {
+	for (uint32_t i = 0; i < FABRIC_GUIDS; i++) {
 		if (p->guids[i] == guid)
-			return i;
+			return (uint8_t)i;
 	}
 	return 0;
 }
