@@ -134,7 +134,6 @@ static void agent_send(struct fabric *f, uint32_t node, const struct fabric_way 
 		       const uint8_t *bytes)
 {
 	struct engine_node *n = &f->nodes[node];
-	enum { FIRST = 0, LANE_SHIFT = 4 };
 	bool is_sent = true;
 
 	if (way->to == FABRIC_TO_OWNER)
@@ -142,16 +141,14 @@ static void agent_send(struct fabric *f, uint32_t node, const struct fabric_way 
 	else if (way->to != FABRIC_TO_NOWHERE)
 		is_sent = send_from(f, node, &n->lane, way, bytes);
 	if (!is_sent)
-		drop_count(n, way->port, bytes[FIRST] >> LANE_SHIFT);
+		drop_count(n, way->port, iba_lane(bytes));
 	engine_mark_node(f, node);
 }
 
 /* Subnet management does not: it looks at no counter, and a fabric of many ports has many. */
 static bool needs_counts(const uint8_t *bytes)
 {
-	enum { LANE_SHIFT = 4 };
-
-	return bytes[0] >> LANE_SHIFT != IBA_LANE_MANAGEMENT;
+	return iba_lane(bytes) != IBA_LANE_MANAGEMENT;
 }
 
 bool engine_agent_recv(struct fabric *f, uint32_t node, uint32_t port,

@@ -35,9 +35,7 @@ static bool is_for_agents(const struct fabric_frame *fr, const struct iba_lrh *h
 /* What is asked about a frame must see the lane that it is on: in its bytes any may be. */
 static const uint8_t *bytes_on(struct fabric_frame *fr, uint8_t lane)
 {
-	enum { LANE_SHIFT = 4, LANE_REST = 0xf };
-
-	fr->data->at[0] = (uint8_t)(lane << LANE_SHIFT | (fr->data->at[0] & LANE_REST));
+	iba_lane_put(fr->data->at, lane);
 	return fr->data->at;
 }
 

@@ -256,12 +256,11 @@ static void show(struct fabric *f, uint32_t end, const struct trunk_run *r)
 				    .port = f->ends[end].port,
 				    .bytes = bytes,
 				    .length = r->length };
-	enum { LANE_SHIFT = 4, LANE_REST = 0xf };
 
 	if (!f->seen || r->index > 0 || !r->is_last || r->length < IBA_VCRC_BYTES)
 		return;
 	memcpy(bytes, r->data, r->length);
-	bytes[0] = (uint8_t)(r->lane << LANE_SHIFT | (bytes[0] & LANE_REST));
+	iba_lane_put(bytes, r->lane);
 	iba_vcrc_put(bytes, r->length);
 	f->seen(f->seen_of, &seen);
 }

@@ -288,19 +288,12 @@ void fabric_frame_put(struct fabric_frame *f)
 
 /* ---- Bytes ---------------------------------------------------------------------------------- */
 
-enum { LANE_SHIFT = 4, LANE_REST = 0xf }; /* of the first byte */
-
-static void lane_put(uint8_t *bytes, uint8_t lane)
-{
-	bytes[0] = (uint8_t)(lane << LANE_SHIFT | (bytes[0] & LANE_REST));
-}
-
 static uint16_t vcrc_on(const struct fabric_frame *f, uint8_t lane)
 {
 	uint8_t bytes[FABRIC_FRAME_FLITS * FLIT_DATA];
 
 	memcpy(bytes, f->data->at, f->bytes);
-	lane_put(bytes, lane);
+	iba_lane_put(bytes, lane);
 	return iba_vcrc(bytes, f->bytes - IBA_VCRC_BYTES);
 }
 
@@ -315,7 +308,7 @@ uint32_t fabric_frame_flit(struct fabric_frame *f, uint32_t index, uint8_t lane,
 		length = f->bytes - at;
 	memcpy(bytes, f->data->at + at, length);
 	if (index == 0)
-		lane_put(bytes, lane);
+		iba_lane_put(bytes, lane);
 	for (uint32_t i = f->bytes - IBA_VCRC_BYTES; f->is_whole && i < f->bytes; i++) {
 		if (i < at || i >= at + length)
 			continue;
@@ -333,7 +326,7 @@ const uint8_t *fabric_frame_bytes(struct fabric_frame *f, bool has_vcrc)
 	uint8_t *bytes = f->data->at;
 
 	if (f->lane->number < FLIT_LANES)
-		lane_put(bytes, f->lane->number);
+		iba_lane_put(bytes, f->lane->number);
 	if (has_vcrc)
 		iba_vcrc_put(bytes, f->bytes);
 	else
@@ -349,7 +342,7 @@ void fabric_frame_copy(struct fabric_frame *f, bool has_vcrc, uint8_t *to)
 void fabric_frame_copy_on(const struct fabric_frame *f, uint8_t lane, uint8_t *to)
 {
 	memcpy(to, f->data->at, f->bytes);
-	lane_put(to, lane);
+	iba_lane_put(to, lane);
 	iba_vcrc_put(to, f->bytes);
 }
 

@@ -84,6 +84,17 @@ enum weft_reason iba_frame_glance(struct iba_glance *g, const uint8_t *bytes, si
  */
 uint32_t iba_frame_encode(const struct iba_frame *f, uint8_t bytes[IBA_FRAME_MAX]);
 
+/* The lane that a frame says it is on, which each link may change; the VCRC is of it, too. */
+static inline uint8_t iba_lane(const uint8_t *bytes)
+{
+	return bytes[0] >> 4;
+}
+
+static inline void iba_lane_put(uint8_t *bytes, uint8_t lane)
+{
+	bytes[0] = (uint8_t)(lane << 4 | (bytes[0] & 0xf));
+}
+
 /*
  * The CRC register of the ICRC behind the headers of a route: the local one, which `bytes` begin
  * with, and the global one. What may change on the way counts as ones (IBA 7.8.1).
