@@ -12,6 +12,7 @@ import sys
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.realpath(__file__)), "../fabric")]
 import migrating  # noqa: E402
+from live import wait_until  # noqa: E402
 from script import PATIENCE_S, environment, expect, expect_equal, go_to_own_network, main, need, run
 
 BUILD = os.path.realpath(sys.argv[1])
@@ -178,15 +179,13 @@ def test_fab_20_ports_are_those_of_a_node(_folder):
     """Each node has its own service of one number, and no second."""
     need("ucmatose")
     with Bed() as bed:
-        servers = [bed.start(node, "stdbuf", "-oL", "ucmatose") for node in ("left", "right")]
+        servers = [bed.start(node, "stdbuf", "-oL", "ucmatose") for node in ("left", "right", "right")]
         try:
             for server in servers:
                 expect("begins", "starting server" in server.stdout.readline())
-            out = ""
-            for _ in range(100):
-                _, out = bed.run("right", "ucmatose")
-                if "in use" in out:
-                    break
+            wait_until("one of two ends", lambda: any(server.poll() is not None for server in servers[1:]))
+            servers.sort(key=lambda server: server.poll() is not None)  # which of the two was first, nothing says
+            out, _ = servers.pop().communicate(timeout=PATIENCE_S)
             expect(out, "in use" in out)
             for _ in range(100):
                 _, out = bed.run("left", "ucmatose", "-s", "right")
