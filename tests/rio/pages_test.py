@@ -73,9 +73,7 @@ class Cluster:
 
     def shell(self, name):
         """A block of the page; its ports are replaced by free ones."""
-        text = blocks()[name]
-        for said, is_free in self.ports.items():
-            text = text.replace(said, str(is_free))
+        text = re.sub("|".join(self.ports), lambda said: str(self.ports[said[0]]), blocks()[name])
         done = subprocess.run(["sh", "-eu", "-c", text], cwd=self.folder, env=self.env,
                               timeout=PATIENCE_S, stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
