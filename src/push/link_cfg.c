@@ -107,11 +107,10 @@ enum weft_reason push_ask(struct push_link *l, const struct push_cfg *cfg, uint6
 }
 
 /* Packets on channel 1 that the other end sent, and that have not come: of Send mode (AMB-29). */
-static void take_ping(struct push_link *l, const struct push_ping *p)
+static void count_lost(struct push_link *l, uint64_t sent)
 {
 	if (!link_is_rdma(l))
-		l->counts.lost = p->sent > l->counts.packets_in ? p->sent - l->counts.packets_in
-								: 0;
+		l->counts.lost = sent > l->counts.packets_in ? sent - l->counts.packets_in : 0;
 }
 
 static enum weft_reason take_hello_reply(struct push_link *l, const struct push_cfg *c)
@@ -137,7 +136,10 @@ static enum weft_reason take_owner_reply(struct push_link *l, const struct push_
 		link_break(l, (enum weft_reason)c->reason);
 		return WEFT_OK;
 	}
-	if (c->reason == 0)
+	/* Who asks for statistics often leaves no silence to ping in. */
+	if (c->reason == 0 && asked->kind == PUSH_STATISTICS)
+		count_lost(l, c->statistics.packets_out);
+	else if (c->reason == 0)
 		agree(l, asked);
 	l->answer = *c;
 	l->answer.kind = asked->kind;
@@ -159,7 +161,7 @@ enum weft_reason cfg_take_reply(struct push_link *l, const struct push_msg *m)
 			return take_owner_reply(l, &m->cfg);
 		a->state = ASK_IDLE;
 		if (m->cfg.reason == 0)
-			take_ping(l, &m->cfg.ping);
+			count_lost(l, m->cfg.ping.sent);
 		return WEFT_OK;
 	}
 	return link_is_rdma(l) || m->context == 0 || m->context > l->contexts ? WEFT_R_PUSH_REPLY
@@ -229,7 +231,7 @@ static void owed_take(struct push_link *l, struct push_owed *o)
 {
 	switch (o->cfg.kind) {
 	case PUSH_PING:
-		take_ping(l, &o->cfg.ping);
+		count_lost(l, o->cfg.ping.sent);
 		o->cfg.ping = (struct push_ping){ l->counts.packets_out, l->counts.packets_in };
 		o->state = OWED_DUE;
 		break;

@@ -162,6 +162,24 @@ TEST(test_push_07_lost_packets_are_counted)
 	bed_destroy(b);
 }
 
+/* Without a PING: whoever looks at the statistics all the time sees losses too. */
+TEST(test_push_07_statistics_tell_what_was_lost)
+{
+	struct bed *b = send_mode();
+	struct push_statistics s;
+
+	b->is_lossy = true;
+	MUST(bed_packet(b, BED_UNIT, 64, 0));
+	bed_run(b);
+	b->is_lossy = false;
+	MUST(push_ask(b->ends[BED_HOST].link, &(struct push_cfg){ .kind = PUSH_STATISTICS },
+		      b->now_ns));
+	bed_run(b);
+	push_statistics(b->ends[BED_HOST].link, &s);
+	EXPECT_EQ(s.lost, 1);
+	bed_destroy(b);
+}
+
 TEST(test_push_07_frames_of_send_mode_have_limits)
 {
 	struct bed *b = send_mode();
