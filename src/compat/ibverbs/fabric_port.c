@@ -11,7 +11,7 @@
 #include "compat/ibverbs/engine.h"
 #include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/say.h"
-#include "driver/sys/fabric_client.h"
+#include "driver/sys/fabric_address.h"
 
 enum {
 	LID_MULTICAST_MIN = 0xc000,
@@ -38,6 +38,22 @@ const char *weftv_node(void)
 enum weft_reason weftv_fabric_port(const char *node, uint32_t port, struct fabric_msg_port *p)
 {
 	return fabric_client_look(node, port, p);
+}
+
+enum weft_reason weftv_fabric_look(const struct weft_address *a, struct fabric_msg_port *p)
+{
+	return fabric_address_look(a, p);
+}
+
+enum weft_reason weftv_fabric_own(const struct weft_address *a, struct weft_address *gid)
+{
+	return fabric_address_own(a, gid);
+}
+
+enum weft_reason weftv_fabric_path(const struct weft_address *from, const struct weft_address *to,
+				   struct weft_path *path)
+{
+	return fabric_address_path(from, to, path);
 }
 
 /* ---- The node ------------------------------------------------------------------------------- */

@@ -59,6 +59,13 @@ const char *weftv_node(void);
 struct fabric_msg_port;
 enum weft_reason weftv_fabric_port(const char *node, uint32_t port, struct fabric_msg_port *p);
 
+/* What driver/sys/fabric_address.h says of addresses there. */
+struct weft_path;
+enum weft_reason weftv_fabric_look(const struct weft_address *a, struct fabric_msg_port *p);
+enum weft_reason weftv_fabric_own(const struct weft_address *a, struct weft_address *gid);
+enum weft_reason weftv_fabric_path(const struct weft_address *from, const struct weft_address *to,
+				   struct weft_path *path);
+
 /*
  * A descriptor for what a path below /dev/infiniband names, of the node of a fabric that this
  * program runs on; or -errno: -ENOENT: nothing of ours.

@@ -101,6 +101,9 @@ void address_to_weft(const struct sockaddr *from, struct weft_address *to)
 	if (from->sa_family == AF_INET) {
 		to->family = 4;
 		memcpy(to->ip, &v4(from)->sin_addr, 4);
+	} else if (from->sa_family == AF_IB) {
+		to->family = 6;
+		memcpy(to->ip, ib(from)->sib_addr.sib_raw, 16);
 	} else {
 		to->family = 6;
 		memcpy(to->ip, &v6(from)->sin6_addr, 16);

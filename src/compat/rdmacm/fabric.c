@@ -8,16 +8,16 @@
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/ib.h>
-#include <inttypes.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compat/rdmacm/rdmacm.h"
-#include "wire/fabric_msg.h"
+#include "driver/sys/fabric_address.h"
 
-enum { LOCAL_NET = 127, NODES_MAX = 1 << 16, PORTS_MAX = 254 };
+enum { NODES_MAX = 1 << 16, PORTS_MAX = 254 };
+
+static const struct weft_address own_node;
 
 bool fabric_is_ours(void)
 {
@@ -25,106 +25,49 @@ bool fabric_is_ours(void)
 }
 
 /* 0 or a negative errno. */
-static int ask(const char *node, uint32_t port, struct fabric_msg_port *p)
+static int error_of(enum weft_reason r)
 {
-	enum weft_reason r = weftv_fabric_port(node, port, p);
-
 	if (r == WEFT_OK)
 		return 0;
-	return r == WEFT_R_FABRIC_NODE ? -EHOSTUNREACH : -ENODEV;
+	return r == WEFT_R_FABRIC_NODE || r == WEFT_R_NODE_STATE ? -EHOSTUNREACH : -ENODEV;
 }
 
 /* ---- Addresses of ports --------------------------------------------------------------------- */
 
-/* Of the port that is meant for those that name none: the first that is Active, else the first. */
-static int own_port(struct fabric_msg_port *p)
-{
-	struct fabric_msg_port other;
-	int r = ask(weftv_node(), 1, p);
-	uint32_t ports = r == 0 ? p->node_info.ports : 0;
-
-	for (uint32_t i = 2; r == 0 && p->port_info.state != SM_PORT_ACTIVE && i <= ports; i++) {
-		if (ask(weftv_node(), i, &other) == 0 && other.port_info.state == SM_PORT_ACTIVE)
-			*p = other;
-	}
-	return r;
-}
-
-static int port_of_ip(uint32_t ip, struct fabric_msg_port *p)
-{
-	char node[16];
-
-	if (ip >> 24 != LOCAL_NET && ip != INADDR_ANY)
-		return -EHOSTUNREACH;
-	if ((ip >> 16 & 0xff) == 0)
-		return own_port(p);
-	(void)snprintf(node, sizeof(node), "#%u", (unsigned int)(ip & 0xffff));
-	return ask(node, ip >> 16 & 0xff, p);
-}
-
-/* The subnet's prefix must be that of the port: other subnets are not known. */
-static int port_of_gid(const uint8_t gid[16], struct fabric_msg_port *p)
-{
-	uint64_t halves[2];
-	char node[24];
-	int r;
-
-	memcpy(halves, gid, sizeof(halves));
-	if (halves[0] == 0 && be64toh(halves[1]) <= 1)
-		return own_port(p);
-	(void)snprintf(node, sizeof(node), "0x%" PRIx64, be64toh(halves[1]));
-	r = ask(node, 0, p);
-	if (r == 0 && p->port_info.subnet_prefix != be64toh(halves[0]))
-		r = -EHOSTUNREACH;
-	return r;
-}
-
 int fabric_port_at(const struct sockaddr *a, struct fabric_msg_port *p)
 {
-	switch (a->sa_family) {
-	case AF_INET:
-		return port_of_ip(
-			ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr), p);
-	case AF_INET6:
-		return port_of_gid(
-			((const struct sockaddr_in6 *)(const void *)a)->sin6_addr.s6_addr, p);
-	case AF_IB:
-		return port_of_gid(((const struct sockaddr_ib *)(const void *)a)->sib_addr.sib_raw,
-				   p);
-	default:
+	struct weft_address of;
+
+	if (address_size(a) == 0)
 		return -EAFNOSUPPORT;
-	}
+	address_to_weft(a, &of);
+	return error_of(weftv_fabric_look(&of, p));
 }
 
 bool fabric_is_own(const struct sockaddr *a)
 {
 	struct fabric_msg_port p, own;
 
-	return fabric_port_at(a, &p) == 0 && ask(weftv_node(), 1, &own) == 0 && p.node == own.node;
-}
-
-static void gid_of(const struct fabric_msg_port *p, uint8_t gid[16])
-{
-	const uint64_t halves[2] = { htobe64(p->port_info.subnet_prefix),
-				     htobe64(p->guids.guids[0]) };
-
-	memcpy(gid, halves, sizeof(halves));
+	return fabric_port_at(a, &p) == 0 && weftv_fabric_look(&own_node, &own) == WEFT_OK &&
+	       p.node == own.node;
 }
 
 /* An address of the family; its port is kept. */
 void fabric_address_of(const struct fabric_msg_port *p, sa_family_t family,
 		       struct sockaddr_storage *to)
 {
+	const struct weft_address gid = fabric_address_gid(p, 0);
 	in_port_t port = address_port((const struct sockaddr *)to);
 	struct sockaddr_in *in = (struct sockaddr_in *)(void *)to;
 
 	if (family != AF_INET || p->node >= NODES_MAX || p->port > PORTS_MAX) {
 		to->ss_family = family == AF_IB ? AF_IB : AF_INET6;
-		gid_of(p, family == AF_IB ? ((struct sockaddr_ib *)(void *)to)->sib_addr.sib_raw
-					  : ((struct sockaddr_in6 *)(void *)to)->sin6_addr.s6_addr);
+		memcpy(family == AF_IB ? ((struct sockaddr_ib *)(void *)to)->sib_addr.sib_raw
+				       : ((struct sockaddr_in6 *)(void *)to)->sin6_addr.s6_addr,
+		       gid.ip, sizeof(gid.ip));
 	} else {
 		in->sin_family = AF_INET;
-		in->sin_addr.s_addr = htonl((uint32_t)LOCAL_NET << 24 | p->port << 16 | p->node);
+		in->sin_addr.s_addr = htonl((uint32_t)FABRIC_NET << 24 | p->port << 16 | p->node);
 	}
 	address_set_port((struct sockaddr *)to, port);
 }
@@ -136,7 +79,7 @@ void fabric_address_from(const struct weft_address *from, sa_family_t family,
 	struct fabric_msg_port p;
 
 	memset(to, 0, sizeof(*to));
-	if (family == AF_INET && port_of_gid(from->ip, &p) == 0) {
+	if (family == AF_INET && weftv_fabric_look(from, &p) == WEFT_OK) {
 		to->ss_family = AF_INET;
 		address_set_port((struct sockaddr *)to, htons(from->port));
 		fabric_address_of(&p, AF_INET, to);
@@ -153,18 +96,10 @@ void fabric_address_from(const struct weft_address *from, sa_family_t family,
 
 int fabric_address_to(const struct sockaddr *from, struct weft_address *to)
 {
-	struct fabric_msg_port p;
-	int r;
+	struct weft_address a;
 
-	*to = (struct weft_address){ .port = ntohs(address_port(from)) };
-	if (address_is_any(from))
-		return 0;
-	r = fabric_port_at(from, &p);
-	if (r != 0)
-		return r;
-	to->family = 6;
-	gid_of(&p, to->ip);
-	return 0;
+	address_to_weft(from, &a);
+	return error_of(weftv_fabric_own(&a, to));
 }
 
 /* The name of a node is as good as an address. False: there is none of this name. */
@@ -173,7 +108,8 @@ bool fabric_name_to(const char *name, int family, char text[INET6_ADDRSTRLEN])
 	struct sockaddr_storage at = { .ss_family = AF_INET };
 	struct fabric_msg_port p;
 
-	if (!fabric_is_ours() || !name || strpbrk(name, ":#") || ask(name, 0, &p) != 0)
+	if (!fabric_is_ours() || !name || strpbrk(name, ":#") ||
+	    weftv_fabric_port(name, 0, &p) != WEFT_OK)
 		return false;
 	fabric_address_of(&p, family == AF_INET6 ? AF_INET6 : AF_INET, &at);
 	if (at.ss_family == AF_INET)
@@ -185,18 +121,14 @@ bool fabric_name_to(const char *name, int family, char text[INET6_ADDRSTRLEN])
 
 /* ---- Paths ---------------------------------------------------------------------------------- */
 
-/* What the subnet's administration would say of a path: that there is one, if both ends are up. */
-static bool is_reached(const struct fabric_msg_port *p)
-{
-	return p->port_info.lid != 0 && p->port_info.state == SM_PORT_ACTIVE;
-}
-
 int fabric_find_address(struct id *id)
 {
 	struct rdma_addr *addr = &id->rdma.route.addr;
 	bool is_unbound = addr->src_addr.sa_family == AF_UNSPEC || address_is_any(&addr->src_addr);
 	struct fabric_msg_port from, to;
-	int r = is_unbound ? own_port(&from) : fabric_port_at(&addr->src_addr, &from);
+	struct weft_address gid;
+	int r = is_unbound ? error_of(weftv_fabric_look(&own_node, &from))
+			   : fabric_port_at(&addr->src_addr, &from);
 
 	/* Whether there is such a GID, only a path tells. */
 	if (r == 0 && addr->dst_addr.sa_family == AF_INET)
@@ -210,7 +142,8 @@ int fabric_find_address(struct id *id)
 	if (!id->home)
 		r = device_bind(id, &addr->src_addr);
 	id->rdma.port_num = (uint8_t)from.port;
-	gid_of(&from, addr->addr.ibaddr.sgid.raw);
+	gid = fabric_address_gid(&from, 0);
+	memcpy(addr->addr.ibaddr.sgid.raw, gid.ip, sizeof(gid.ip));
 	addr->addr.ibaddr.pkey = htobe16(from.pkeys.pkeys[0]);
 	return r;
 }
@@ -218,26 +151,15 @@ int fabric_find_address(struct id *id)
 int fabric_find_path(struct id *id)
 {
 	struct rdma_addr *addr = &id->rdma.route.addr;
-	struct fabric_msg_port from, to;
-	int r = fabric_port_at(&addr->src_addr, &from);
+	struct weft_address from, to;
+	int r;
 
+	address_to_weft(&addr->src_addr, &from);
+	address_to_weft(&addr->dst_addr, &to);
+	r = error_of(weftv_fabric_path(&from, &to, &id->path));
 	if (r == 0)
-		r = fabric_port_at(&addr->dst_addr, &to);
-	if (r == 0 && (!is_reached(&from) || !is_reached(&to)))
-		r = -EHOSTUNREACH;
-	if (r != 0)
-		return r;
-	id->path = (struct weft_path){
-		.from.family = 6,
-		.to.family = 6,
-		.mtu_bytes = 128U << (from.port_info.mtu < to.port_info.mtu ? from.port_info.mtu
-									    : to.port_info.mtu),
-		.to_lid = to.port_info.lid,
-	};
-	gid_of(&from, id->path.from.ip);
-	gid_of(&to, id->path.to.ip);
-	memcpy(addr->addr.ibaddr.dgid.raw, id->path.to.ip, sizeof(id->path.to.ip));
-	return 0;
+		memcpy(addr->addr.ibaddr.dgid.raw, id->path.to.ip, sizeof(id->path.to.ip));
+	return r;
 }
 
 int fabric_path(const struct id *id, struct weft_path *path)
