@@ -12,6 +12,7 @@
 #include "base/deadline.h"
 #include "base/least.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/fabric_address.h"
 #include "roles/iscsi_session_inside.h"
 
 enum {
@@ -54,13 +55,30 @@ static void ways_add(struct weft_iscsi_session *s, const struct addrinfo *found,
 	}
 }
 
+/* A node of the fabric that this program is in. False: none of this name. */
+static bool way_to_node(struct weft_iscsi_session *s, const char *host, uint16_t port)
+{
+	struct fabric_msg_port p;
+	struct weft_address to;
+
+	if (!s->url.is_iser || s->url.wire == ISCSI_URL_IWARP || !fabric_client_node() ||
+	    fabric_client_look(host, 0, &p) != WEFT_OK)
+		return false;
+	to = fabric_address_gid(&p, port);
+	way_add(s, RDMA_ROCE, &to);
+	return true;
+}
+
 static enum weft_reason ways_find(struct weft_iscsi_session *s, const char *host, uint16_t port)
 {
 	const struct addrinfo wanted = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found;
-	int error = getaddrinfo(host, NULL, &wanted, &found);
+	int error;
 
 	s->way_count = s->way_at = 0;
+	if (way_to_node(s, host, port))
+		return WEFT_OK;
+	error = getaddrinfo(host, NULL, &wanted, &found);
 	if (error != 0) {
 		session_why(s, "%s: %s", host, gai_strerror(error));
 		return WEFT_R_ISCSI_HOST;

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/least.h"
+#include "driver/sys/fabric_address.h"
 #include "driver/sys/socket.h"
 #include "driver/sys/system_reason.h"
 #include "wire/iba.h"
@@ -207,21 +208,35 @@ static bool roce_event(struct rdma_end *end, const struct weft_event *event)
 	}
 }
 
+/* At a node of a fabric by LIDs, else as the host's routes are. */
+static enum weft_reason roce_path(const struct weft_address *to, struct weft_path *path)
+{
+	static const struct weft_address own;
+	uint32_t mtu_bytes;
+	enum weft_reason r;
+
+	if (fabric_client_node())
+		return fabric_address_path(&own, to, path);
+	*path = (struct weft_path){ .to = *to };
+	r = socket_route(to, &path->from, &mtu_bytes);
+	if (r == WEFT_OK)
+		path->mtu_bytes = iba_mtu_bytes(
+			iba_mtu_code(mtu_bytes - least(mtu_bytes, OVERHEAD)));
+	return r;
+}
+
 static enum weft_reason roce_dial(struct rdma_end *end, struct weft_adapter *adapter,
 				  const struct weft_address *to, const struct rdma_terms *terms)
 {
 	struct weft_cm_id_options options = {
-		.path.to = *to,
 		.port_space = WEFT_PORT_SPACE_TCP,
 		.context = &end->object,
 	};
-	uint32_t mtu_bytes;
-	enum weft_reason r = socket_route(to, &options.path.from, &mtu_bytes);
+	enum weft_reason r = roce_path(to, &options.path);
 
 	if (r != WEFT_OK)
 		return r;
-	end->mtu_bytes = iba_mtu_bytes(iba_mtu_code(mtu_bytes - least(mtu_bytes, OVERHEAD)));
-	options.path.mtu_bytes = end->mtu_bytes;
+	end->mtu_bytes = options.path.mtu_bytes;
 	r = make_offer(end, terms);
 	if (r == WEFT_OK)
 		r = weft_cm_id_open(adapter, &options, &end->offer, &end->cm_id);
@@ -286,16 +301,19 @@ enum weft_reason rdma_listener_open(struct rdma_listener *l, struct weft_adapter
 				    enum rdma_wire wire, const struct weft_address *at)
 {
 	const struct weft_listener_options tcp = { .context = &l->object };
-	const struct weft_cm_service_options roce = {
+	struct weft_cm_service_options roce = {
 		.at = *at,
 		.port_space = WEFT_PORT_SPACE_TCP,
 		.context = &l->object,
 	};
+	enum weft_reason r = WEFT_OK;
 
 	*l = (struct rdma_listener){ .object.kind = RDMA_LISTENER, .wire = wire };
 	if (wire == RDMA_IWARP)
 		return weft_listener_open(adapter, at, &tcp, &l->tcp);
-	return weft_cm_service_open(adapter, &roce, &l->service);
+	if (fabric_client_node())
+		r = fabric_address_own(at, &roce.at);
+	return r == WEFT_OK ? weft_cm_service_open(adapter, &roce, &l->service) : r;
 }
 
 enum weft_reason rdma_listener_address(struct rdma_listener *l, struct weft_address *at)

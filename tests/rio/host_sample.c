@@ -17,9 +17,8 @@
 
 #include <weft/rio.h>
 
+#include "copies.h"
 #include "roles/rio_role_file.h"
-
-enum { NEEDLE = 32, STEP = 4096 };
 
 static const uint64_t patience_ns = UINT64_C(60) * 1000 * 1000 * 1000;
 
@@ -46,55 +45,6 @@ static void fill(uint8_t *buffer, size_t length)
 			fail("the input is too short");
 		done += (size_t)n;
 	}
-}
-
-/* How often these bytes are in the range, apart from where they belong. */
-static uint32_t found_in(const uint8_t *at, const uint8_t *end, const uint8_t *needle)
-{
-	uint32_t count = 0;
-
-	while ((at = memmem(at, (size_t)(end - at), needle, NEEDLE)) != NULL) {
-		count += at != needle;
-		at++;
-	}
-	return count;
-}
-
-/* In all memory of the process that can be read, but that of the kernel's own pages. */
-static uint32_t copies(const uint8_t *buffer, size_t length)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	uint32_t count = 0;
-	char line[512];
-
-	if (!maps)
-		fail("/proc/self/maps");
-	while (fgets(line, sizeof(line), maps)) {
-		uintptr_t first, end;
-		char rights[5];
-
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &first, &end, rights) != 3 ||
-		    rights[0] != 'r' || strstr(line, "[v"))
-			continue;
-		for (size_t i = 0; i < length; i += STEP)
-			count += found_in((const uint8_t *)first, (const uint8_t *)end, buffer + i);
-	}
-	fclose(maps);
-	return count;
-}
-
-/* Copies are seen where there are any. */
-static void copies_are_seen(uint8_t *buffer, size_t length)
-{
-	uint8_t *copy = malloc(length);
-
-	if (!copy)
-		fail("memory");
-	memcpy(copy, buffer, length);
-	if (copies(buffer, length) != (length + STEP - 1) / STEP)
-		fail("a copy is not seen");
-	explicit_bzero(copy, length);
-	free(copy);
 }
 
 int main(int argc, char **argv)
@@ -126,7 +76,8 @@ int main(int argc, char **argv)
 	must(weft_rio_device_find(q, argv[2], patience_ns, &device));
 	t.device = device.number;
 	fill(sge.memory, t.length);
-	copies_are_seen(sge.memory, t.length);
+	if (!copies_are_seen(sge.memory, t.length))
+		fail("a copy is not seen");
 	weft_rio_requester_traffic(q, &before);
 	puts("begin");
 	fflush(stdout);
@@ -135,7 +86,7 @@ int main(int argc, char **argv)
 	r = weft_rio_request_do(q, &request, NULL);
 	weft_rio_requester_traffic(q, &after);
 	printf("%s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", weft_reason_name(r),
-	       copies(sge.memory, t.length), after.payload_in - before.payload_in,
+	       copies(sge.memory, t.length, NULL), after.payload_in - before.payload_in,
 	       after.payload_out - before.payload_out, after.connections);
 	weft_rio_requester_close(q);
 	rio_role_file_close(&f);

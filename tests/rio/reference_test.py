@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """reference_test.py WEFT HOST: a host writes to a storage node with two disks, and all is counted.
 
-The storage node, the owner and the host are processes. There is no switch between them: the
-documents' scenario has one, which arrives with the fabric.
+The storage node, the owner and the host are processes. There is no switch between them: storage_test.py of
+the fabric has some.
 
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
 """
