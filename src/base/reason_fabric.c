@@ -124,4 +124,8 @@ const struct reason_row reason_fabric_rows[WEFT_REASON_COUNT - REASON_FABRIC_FIR
 	ROW(WEFT_R_TRUNK_CABLE) = { "trunk_cable", "-", EPROTO,
 				    "Another part of the fabric speaks of a cable that does not join it to "
 				    "this one." },
+	ROW(WEFT_R_TRUNK_SILENT) = { "trunk_silent", "-", ETIMEDOUT,
+				     "Another part of the fabric has said nothing for as long as alive in "
+				     "the file of parts says: it is stopped, or its host is not "
+				     "reachable." },
 };

@@ -212,8 +212,12 @@ static bool reach(const struct fabric_cut *c, const struct topology *t, const ch
 static void digest_make(struct fabric_cut *c, const struct topology *t)
 {
 	crypto_generichash_state state;
+	uint8_t alive_bytes[8];
+	struct wr alive = wr_of(alive_bytes, sizeof(alive_bytes));
 
 	(void)crypto_generichash_init(&state, NULL, 0, sizeof(c->digest));
+	wr_u64(&alive, c->parts->alive_ns);
+	(void)crypto_generichash_update(&state, alive_bytes, sizeof(alive_bytes));
 	for (uint32_t i = 0; i < t->node_count; i++) {
 		const struct topology_node *n = &t->nodes[i];
 		uint8_t bytes[2 * TOPOLOGY_NAME_BYTES + 20] = { 0 };

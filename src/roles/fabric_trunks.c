@@ -231,6 +231,7 @@ static void line_read(struct fabric_trunks *t, struct trunk_line *l)
 		return;
 	}
 	l->in_bytes += moved;
+	l->heard_ns = t->now_ns;
 	records_take(t, l);
 	if (!l->is_over)
 		(void)line_write(t, l); /* of the greeting */
@@ -331,7 +332,7 @@ bool fabric_trunks_take(struct fabric_trunks *t, uint64_t now_ns)
 	struct epoll_event events[EVENTS_MAX];
 	int count = epoll_wait(t->epoll, events, EVENTS_MAX, 0);
 
-	t->now_ns = now_ns;
+	t->now_ns = t->taken_ns = now_ns;
 	for (int i = 0; i < count; i++) {
 		if (events[i].data.ptr)
 			line_serve(t, events[i].data.ptr, events[i].events);
@@ -350,11 +351,52 @@ bool fabric_trunks_send(struct fabric_trunks *t)
 		while (!l->is_over && l->state == TRUNK_UP && l->out_end == 0 &&
 		       trunk_talk_fill(t, l)) {
 			has_sent = true;
+			l->said_ns = t->now_ns;
 			(void)line_write(t, l);
 		}
 	}
 	lines_reap(t);
 	return has_sent;
+}
+
+/*
+ * A part that runs is heard of four times in the time of silence. Whether one is silent was seen at
+ * the last look: if this process itself was stopped since, what others said meanwhile is unread.
+ */
+static uint64_t line_watch(struct fabric_trunks *t, struct trunk_line *l)
+{
+	enum { SAID_TIMES = 4 };
+	uint64_t alive_ns = t->config.cut->parts->alive_ns;
+
+	if (l->heard_ns + alive_ns <= t->taken_ns) {
+		trunk_line_end(t, l, WEFT_R_TRUNK_SILENT);
+		return UINT64_MAX;
+	}
+	if (l->out_end == 0 && l->said_ns + alive_ns / SAID_TIMES <= t->now_ns) {
+		l->said_ns = t->now_ns;
+		trunk_talk_alive(l);
+		(void)line_write(t, l);
+	}
+	return least(l->heard_ns + alive_ns,
+		     l->out_end == 0 ? l->said_ns + alive_ns / SAID_TIMES : UINT64_MAX);
+}
+
+static uint64_t lines_expire(struct fabric_trunks *t)
+{
+	uint64_t due_ns = UINT64_MAX;
+
+	for (struct trunk_line *l = t->lines; l; l = l->next) {
+		if (l->is_over)
+			continue;
+		if (l->state == TRUNK_UP)
+			due_ns = least(due_ns, line_watch(t, l));
+		else if (l->deadline_ns <= t->now_ns)
+			trunk_line_end(t, l, WEFT_R_CONNECT_TIMEOUT);
+		else
+			due_ns = least(due_ns, l->deadline_ns);
+	}
+	lines_reap(t);
+	return due_ns;
 }
 
 uint64_t fabric_trunks_expire(struct fabric_trunks *t, uint64_t now_ns)
@@ -363,13 +405,7 @@ uint64_t fabric_trunks_expire(struct fabric_trunks *t, uint64_t now_ns)
 
 	t->now_ns = now_ns;
 	due_ns = words_expire(t);
-	for (struct trunk_line *l = t->lines; l; l = l->next) {
-		if (l->deadline_ns <= now_ns)
-			trunk_line_end(t, l, WEFT_R_CONNECT_TIMEOUT);
-		if (!l->is_over)
-			due_ns = least(due_ns, l->deadline_ns);
-	}
-	lines_reap(t);
+	due_ns = least(due_ns, lines_expire(t));
 	for (uint32_t i = 0; i < t->config.cut->parts->part_count; i++) {
 		struct trunk_peer *p = &t->peers[i];
 

@@ -29,7 +29,8 @@ struct trunk_line {
 	uint32_t part; /* FABRIC_PART_NONE: not known yet */
 	int fd;
 	bool awaits_room, is_over;
-	uint64_t since_ns, deadline_ns; /* of the greeting; later never */
+	uint64_t since_ns, deadline_ns; /* until it is UP */
+	uint64_t heard_ns, said_ns;	/* UP: when bytes have come, a record was made */
 	struct weft_address address;
 	struct rio_handshake handshake;
 	struct rio_session session;
@@ -60,6 +61,7 @@ struct fabric_trunks {
 	struct fabric_trunks_config config;
 	int epoll, listener;
 	uint64_t now_ns;
+	uint64_t taken_ns; /* what had come by then has been read */
 	struct trunk_peer peers[FABRIC_PARTS_MAX];
 	struct trunk_line *lines;
 	struct line_limit limits[TRUNK_WORDS];
@@ -89,6 +91,9 @@ enum weft_reason trunk_talk_take(struct fabric_trunks *t, struct trunk_line *l,
 
 /* A record of what cables have to say, in the line's empty buffer. False: there is nothing. */
 bool trunk_talk_fill(struct fabric_trunks *t, struct trunk_line *l);
+
+/* A record that says only that this part is there; there is room for it. */
+void trunk_talk_alive(struct trunk_line *l);
 
 /* How long a record may be now. */
 size_t trunk_talk_max(const struct trunk_line *l);

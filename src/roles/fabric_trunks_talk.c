@@ -15,15 +15,28 @@ size_t trunk_talk_max(const struct trunk_line *l)
 	return l->state == TRUNK_GREETING ? RIO_GREETING_MAX : TRUNK_RECORD_MAX;
 }
 
-static void hello_say(struct fabric_trunks *t, struct trunk_line *l)
+/* A short message as a record. */
+static void message_say(struct trunk_line *l, const struct trunk_message *m)
 {
 	uint8_t bytes[2 + TRUNK_DIGEST_BYTES + RIO_TAIL_BYTES];
+	size_t length = trunk_encode(m, bytes, sizeof(bytes) - RIO_TAIL_BYTES);
+
+	(void)trunk_line_put(l, bytes, rio_session_tail(&l->session, bytes, length));
+}
+
+static void hello_say(struct fabric_trunks *t, struct trunk_line *l)
+{
 	struct trunk_message m = { .kind = TRUNK_HELLO };
-	size_t length;
 
 	memcpy(m.digest, t->config.cut->digest, sizeof(m.digest));
-	length = trunk_encode(&m, bytes, sizeof(bytes) - RIO_TAIL_BYTES);
-	(void)trunk_line_put(l, bytes, rio_session_tail(&l->session, bytes, length));
+	message_say(l, &m);
+}
+
+void trunk_talk_alive(struct trunk_line *l)
+{
+	const struct trunk_message m = { .kind = TRUNK_ALIVE };
+
+	message_say(l, &m);
 }
 
 /* A part has one connection: the newer one, as the older may be of a process that is gone. */
@@ -92,7 +105,7 @@ static void up(struct fabric_trunks *t, struct trunk_line *l)
 	char address[WEFT_ADDRESS_TEXT];
 
 	l->state = TRUNK_UP;
-	l->deadline_ns = UINT64_MAX;
+	l->heard_ns = l->said_ns = t->now_ns;
 	weft_address_text(&l->address, address);
 	trunk_say(t, TRUNK_SAY_PART, "part %s is joined, at %s",
 		  t->config.cut->parts->parts[l->part].name, address);
@@ -124,6 +137,8 @@ static enum weft_reason message_take(struct fabric_trunks *t, struct trunk_line 
 		up(t, l);
 		return WEFT_OK;
 	}
+	if (m->kind == TRUNK_ALIVE)
+		return WEFT_OK;
 	if (m->kind == TRUNK_PORT)
 		return trunk_port_take(t, l->part, m);
 	if (!is_shared(t, l->part, m->cable))

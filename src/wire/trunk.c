@@ -71,7 +71,7 @@ size_t trunk_encode(const struct trunk_message *m, uint8_t *bytes, size_t room)
 	if (m->kind == TRUNK_HELLO) {
 		wr_u8(&w, TRUNK_VERSION);
 		wr_bytes(&w, m->digest, sizeof(m->digest));
-	} else {
+	} else if (m->kind != TRUNK_ALIVE) {
 		wr_u32(&w, m->cable);
 	}
 	if (m->kind == TRUNK_LINK)
@@ -173,6 +173,8 @@ static bool message_get(struct rd *r, struct trunk_message *m)
 		rd_bytes(r, m->digest, sizeof(m->digest));
 		return version == TRUNK_VERSION;
 	}
+	if (m->kind == TRUNK_ALIVE)
+		return true;
 	m->cable = rd_u32(r);
 	switch (m->kind) {
 	case TRUNK_LINK:
@@ -184,6 +186,7 @@ static bool message_get(struct rd *r, struct trunk_message *m)
 	case TRUNK_PORT:
 		return port_get(r, &m->port);
 	case TRUNK_HELLO:
+	case TRUNK_ALIVE:
 	default:
 		return false;
 	}

@@ -20,7 +20,7 @@
 #include "wire/sm_attr.h"
 
 enum {
-	TRUNK_VERSION = 1,
+	TRUNK_VERSION = 2,
 	TRUNK_LENGTH_BYTES = 4,
 	TRUNK_RECORD_MAX = 65536, /* without its length */
 	TRUNK_DIGEST_BYTES = 32,
@@ -33,6 +33,7 @@ enum trunk_kind {
 	TRUNK_RUN = 3,	 /* flits of a frame */
 	TRUNK_ACK = 4,	 /* a flit that acknowledges */
 	TRUNK_PORT = 5,	 /* a port of an endnode, or port 0 of a switch, as its part has it */
+	TRUNK_ALIVE = 6	 /* there was nothing else to say for some time */
 };
 
 /* An end of a cable. Lives count from 1; the link is up when each has seen the other's. */
@@ -67,7 +68,7 @@ struct trunk_port {
 
 struct trunk_message {
 	enum trunk_kind kind;
-	uint32_t cable; /* its number in the topology; of PORT: of the node; not of HELLO */
+	uint32_t cable; /* its number in the topology; of PORT: of the node; not of HELLO, ALIVE */
 	union {
 		uint8_t digest[TRUNK_DIGEST_BYTES]; /* HELLO: of the topology, and of its parts */
 		struct trunk_link link;

@@ -5,6 +5,7 @@
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
 """
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,8 +13,8 @@ import threading
 
 sys.path[:0] = [os.path.dirname(os.path.realpath(__file__)),
                 os.path.join(os.path.dirname(os.path.realpath(__file__)), "../card")]
-from live import (Fabric, HOSTS, PATIENCE_S, TRIANGLE, WEFT, environment, expect, expect_equal, meet, need, topology_of,
-                  up, wait_until)  # noqa: E402
+from live import (Fabric, HOSTS, PATIENCE_S, TRIANGLE, WEFT, environment, expect, expect_equal, meet, need, read,
+                  topology_of, up, wait_until)  # noqa: E402
 from card import Namespace, key_make  # noqa: E402
 from script import main, write  # noqa: E402
 
@@ -28,10 +29,10 @@ def port_free():
         return s.getsockname()[1]
 
 
-def cut_make(folder, *parts, address=IP[0], port=PORT):
+def cut_make(folder, *parts, address=IP[0], port=PORT, alive="10s"):
     """The file of parts a, b and so on, and their keys: nodes of each; the first one listens."""
     path = os.path.join(folder, "parts")
-    text = "alive 10s\n"
+    text = "alive %s\n" % alive
     for number, _ in enumerate(parts):
         name = "abc"[number]
         text += "part %s %s%s\n" % (name, key_make(folder, name), " %s:%d" % (address, port) if number == 0 else "")
@@ -129,6 +130,30 @@ def test_fab_13_a_part_that_is_killed_is_missed_at_once_and_may_come_back(folder
             a.process.kill()
             b.await_line("part a is gone")
             wait_until("the link of H3 is down", lambda: "State: Down" in b.state("H3"))
+
+
+def test_fab_13_a_part_that_is_stopped_is_missed_and_comes_back_when_it_goes_on(folder):
+    """Its host answers for it, so TCP sees nothing; first the end that dials, then the one that listens."""
+    need("ibv_rc_pingpong")
+    path = cut_make(folder, "S* H1 H2 H4 H5", "H3", alive="2s")
+    with Two() as (first, second), Part(folder, "a", path, first) as a, Part(folder, "b", path, second) as b:
+        manager = up(a)
+        b.await_active("H3")
+        for times, (one, other, state) in enumerate([(b, a, None), (a, b, "H3")], 1):
+            traps = read(manager.log).count("num:128")
+            one.process.send_signal(signal.SIGSTOP)
+            try:
+                other.await_line("has said nothing")
+                if state:
+                    wait_until("the link of H3 is down", lambda: "State: Down" in b.state("H3"))
+                else:
+                    wait_until("H3 is gone", lambda: '"H3"' not in a.run("H1", "ibnetdiscover"))
+                    manager.await_log("num:128", traps + 1)
+            finally:
+                one.process.send_signal(signal.SIGCONT)
+            other.await_line("is joined", times + 1)
+            b.await_active("H3")
+            meet(a, "H5", "H3", "ibv_rc_pingpong", "-n", "20", to_host=IP[0], other=b)
 
 
 def test_fab_09_a_fabric_of_two_halves(folder):

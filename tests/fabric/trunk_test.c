@@ -36,6 +36,8 @@ struct bed {
 	struct fabric_trunks *trunks;
 	char said[4096];
 	uint64_t begin_ns;
+	uint64_t now_ns; /* of the last turn */
+	bool is_still;	 /* time goes on by time_pass() alone */
 };
 
 static void hear(void *context, const char *line)
@@ -138,12 +140,21 @@ static void bed_close(struct bed *b)
 
 static void turn(struct bed *b)
 {
-	uint64_t now_ns = clock_ns() - b->begin_ns;
-
-	(void)fabric_trunks_expire(b->trunks, now_ns);
-	(void)fabric_trunks_take(b->trunks, now_ns);
-	fabric_run(b->fabric, now_ns);
+	if (!b->is_still)
+		b->now_ns = clock_ns() - b->begin_ns;
+	(void)fabric_trunks_expire(b->trunks, b->now_ns);
+	(void)fabric_trunks_take(b->trunks, b->now_ns);
+	fabric_run(b->fabric, b->now_ns);
 	(void)fabric_trunks_send(b->trunks);
+}
+
+/* From here on; then there are deadlines that have passed. */
+static void time_pass(struct bed *b, uint64_t ns)
+{
+	b->is_still = true;
+	b->now_ns += ns;
+	turn(b);
+	turn(b);
 }
 
 static void await_said(struct bed *b, const char *what)
@@ -454,6 +465,133 @@ TEST(test_trunk_a_part_that_comes_again_takes_the_place_of_its_earlier_connectio
 	await_said(&b, "part b is joined");
 	liar_close(&first);
 	liar_close(&second);
+	bed_close(&b);
+}
+
+/* ---- Silence -------------------------------------------------------------------------------- */
+
+static const uint64_t alive_ns = UINT64_C(10000000000);
+
+/* The next message that comes. */
+static enum trunk_kind kind_take(struct bed *b, struct liar *l)
+{
+	static uint8_t bytes[TRUNK_RECORD_MAX];
+	size_t length = record_take(b, l, bytes), body, used;
+	struct trunk_message m;
+
+	MUST(rio_session_tailed(&l->session, bytes, length, &body));
+	MUST(trunk_decode(&m, bytes, body, &used));
+	return m.kind;
+}
+
+static uint64_t downs_of(struct bed *b, uint32_t port)
+{
+	return fabric_node_at(b->fabric, S1)->ports[port].counts.link_downed;
+}
+
+/* Its host answers for it: TCP sees nothing (FAB-13). */
+TEST(test_trunk_a_part_that_says_nothing_is_gone_when_its_time_is_over)
+{
+	struct bed b;
+	struct liar l;
+	uint64_t downs;
+
+	bed_open(&b);
+	joined(&b, &l);
+	downs = downs_of(&b, 2);
+	time_pass(&b, alive_ns - 1);
+	EXPECT(state_of(&b, 2) == SM_PORT_INIT);
+	time_pass(&b, 1);
+	expect_end(&b, "part b is gone: ", WEFT_R_TRUNK_SILENT);
+	EXPECT_EQ(downs_of(&b, 2), downs + 1);
+	liar_close(&l);
+	b.said[0] = '\0';
+	joined(&b, &l);
+	EXPECT(state_of(&b, 2) == SM_PORT_INIT);
+	liar_close(&l);
+	bed_close(&b);
+}
+
+TEST(test_trunk_a_part_that_only_says_that_it_is_there_stays)
+{
+	const struct trunk_message m = { .kind = TRUNK_ALIVE };
+	struct bed b;
+	struct liar l;
+
+	bed_open(&b);
+	joined(&b, &l);
+	for (int i = 0; i < 5; i++) {
+		struct pollfd p = { .fd = fabric_trunks_fd(b.trunks), .events = POLLIN };
+
+		time_pass(&b, alive_ns - 1);
+		EXPECT(state_of(&b, 2) == SM_PORT_INIT);
+		message_send(&l, &m);
+		REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+		turn(&b);
+	}
+	liar_close(&l);
+	bed_close(&b);
+}
+
+/* What others said while this process was stopped counts, however long that was. */
+TEST(test_trunk_a_part_that_was_stopped_itself_takes_nobody_for_gone)
+{
+	const struct trunk_message m = { .kind = TRUNK_ALIVE };
+	struct pollfd p = { .events = POLLIN };
+	struct bed b;
+	struct liar l;
+
+	bed_open(&b);
+	joined(&b, &l);
+	time_pass(&b, 0);
+	message_send(&l, &m);
+	p.fd = fabric_trunks_fd(b.trunks);
+	REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+	time_pass(&b, 60 * alive_ns);
+	EXPECT(state_of(&b, 2) == SM_PORT_INIT);
+	EXPECT(!strstr(b.said, "gone"));
+	time_pass(&b, alive_ns);
+	expect_end(&b, "part b is gone: ", WEFT_R_TRUNK_SILENT);
+	liar_close(&l);
+	bed_close(&b);
+}
+
+TEST(test_trunk_a_part_that_has_nothing_to_say_says_that_it_is_there)
+{
+	struct bed b;
+	struct liar l;
+	uint64_t due_ns;
+
+	bed_open(&b);
+	joined(&b, &l);
+	time_pass(&b, 0);
+	for (int i = 0; i < 3; i++) {
+		due_ns = fabric_trunks_expire(b.trunks, b.now_ns);
+		EXPECT(due_ns > b.now_ns && due_ns <= b.now_ns + alive_ns / 4);
+		time_pass(&b, due_ns - b.now_ns);
+		while (kind_take(&b, &l) != TRUNK_ALIVE)
+			REQUIRE(i == 0); /* it had said other things before */
+	}
+	liar_close(&l);
+	bed_close(&b);
+}
+
+/* One would take the other for gone. */
+TEST(test_trunk_parts_that_wait_for_different_times_do_not_join)
+{
+	static uint8_t digest[TRUNK_DIGEST_BYTES];
+	struct fabric_cut other;
+	struct bed b;
+	FILE *to;
+
+	bed_open(&b);
+	memcpy(digest, b.b.digest, sizeof(digest));
+	to = fopen(b.parts, "a");
+	REQUIRE(to && fputs("alive 9s\n", to) >= 0 && fclose(to) == 0);
+	cut_open(&b, "b", &other);
+	EXPECT(memcmp(digest, other.digest, sizeof(digest)) != 0);
+	EXPECT(memcmp(digest, b.a.digest, sizeof(digest)) == 0);
+	fabric_cut_close(&other);
 	bed_close(&b);
 }
 

@@ -68,7 +68,7 @@ TEST(test_trunk_messages_are_read_as_they_were_written)
 	struct trunk_message port = { .kind = TRUNK_PORT,
 				      .cable = 9,
 				      .port = { .serial = 11, .port = 1 } };
-	struct trunk_message run = run_of(0, IBA_FRAME_MAX, true);
+	struct trunk_message run = run_of(0, IBA_FRAME_MAX, true), alive = { .kind = TRUNK_ALIVE };
 
 	ack.run = (struct trunk_run){ .wants_resend = true, .sequence = 77 };
 	port.port.info = (struct sm_port_info){ .lid = 7, .lmc = 2, .state = SM_PORT_ACTIVE };
@@ -81,6 +81,7 @@ TEST(test_trunk_messages_are_read_as_they_were_written)
 	expect_same(&ack, 40);
 	expect_same(&port, 206);
 	expect_same(&run, 17 + IBA_FRAME_MAX);
+	expect_same(&alive, 1);
 }
 
 TEST(test_trunk_runs_that_no_link_sends_are_refused)
@@ -101,7 +102,7 @@ TEST(test_trunk_runs_that_no_link_sends_are_refused)
 	EXPECT(is_refused(&m));
 	m = run_of(0, FLIT_DATA, false);
 	m.run.limits[0] = 0;
-	m.kind = (enum trunk_kind)6;
+	m.kind = (enum trunk_kind)7;
 	EXPECT(is_refused(&m));
 }
 
