@@ -142,15 +142,21 @@ static inline bool ring_await_room(struct ring *r, size_t bytes)
 
 /* ---- The receiver --------------------------------------------------------------------------- */
 
+/* How many bytes of records have been put by now, and not been taken. */
+static inline size_t ring_left(struct ring *r)
+{
+	r->other = atomic_load_explicit(&r->head->put, memory_order_acquire);
+	ring_hook(r, RING_PUT_READ);
+	r->is_broken |= r->other - r->own > r->bytes;
+	return r->is_broken ? 0 : (size_t)(r->other - r->own);
+}
+
 /* The bytes of the oldest records, not taken yet, and their number; 0: there is none. */
 static inline size_t ring_peek(struct ring *r, const uint8_t **bytes)
 {
-	if (r->other == r->own) {
-		r->other = atomic_load_explicit(&r->head->put, memory_order_acquire);
-		ring_hook(r, RING_PUT_READ);
-	}
-	r->is_broken |= r->other - r->own > r->bytes;
 	*bytes = r->data + r->own % r->bytes;
+	if (r->other == r->own)
+		return ring_left(r);
 	return r->is_broken ? 0 : (size_t)(r->other - r->own);
 }
 

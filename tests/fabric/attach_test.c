@@ -152,6 +152,11 @@ static bool has_adapters(const struct fabric_hub_counts *n)
 	return n->adapters == wanted;
 }
 
+static bool has_held(const struct fabric_hub_counts *n)
+{
+	return n->held >= wanted;
+}
+
 static bool has_broken(const struct fabric_hub_counts *n)
 {
 	return n->broken >= wanted;
@@ -397,6 +402,55 @@ TEST(test_sys_01_dead_adapter_holds_back_no_frames)
 	fabric_bed_close();
 }
 
+/* What a program sent before it ended, which the peer waits for, arrives as by an adapter's wire. */
+TEST(test_sys_01_frames_of_an_adapter_that_has_closed_arrive)
+{
+	enum { FRAMES = 3 };
+	struct end a, b;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	fabric_bed_hold();
+	for (int i = 0; i < FRAMES; i++)
+		end_send(&a, &b);
+	fabric_attach_close(a.attach);
+	fabric_bed_release();
+	for (int i = 0; i < FRAMES; i++)
+		EXPECT_EQ(iba_dest_qp(end_next(&b)->bytes, 64), qp_of(&b));
+	EXPECT(await(has_adapters, 1));
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+/* Also if they have to wait for one that does not read. */
+TEST(test_fab_13_frames_of_an_adapter_that_has_closed_are_held_back)
+{
+	struct end a, b, c;
+	uint32_t sent, come = 0;
+	uint64_t held;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	end_open(&c, 0);
+	sent = end_fill(&a, &b);
+	fabric_attach_close(a.attach);
+	EXPECT(await(has_adapters, 2));
+	held = fabric_bed_counts().held;
+	fabric_bed_hold();
+	for (; come < sent / 3; come++) /* half of its ring, and less than waits */
+		(void)end_next(&b);
+	fabric_bed_release();
+	EXPECT(await(has_held, held + 1));
+	for (; come < sent; come++)
+		EXPECT_EQ(iba_dest_qp(end_next(&b)->bytes, 64), qp_of(&b));
+	end_send(&c, &b);
+	(void)end_next(&b);
+	EXPECT(fabric_attach_next(b.attach) == NULL);
+	fabric_attach_close(b.attach);
+	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
 /* Its peer's end of the ring, as a hostile program would have it. */
 static int hostile_attach(struct ring *r, struct attach_message *m)
 {
@@ -460,6 +514,54 @@ TEST(test_fab_07_hostile_rings_end_their_own_connection)
 	}
 	end_send(&a, &b);
 	(void)end_next(&b);
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+/* Puts a frame. False: its ring is full. */
+static bool hostile_put(struct ring *r, const uint8_t *frame, uint32_t length)
+{
+	const struct attach_head head = { .at = ATTACH_HEAD_BYTES, .length = length };
+	uint8_t *room = ring_room(r, ATTACH_HEAD_BYTES + length);
+
+	if (!room)
+		return false;
+	memcpy(room, &head, sizeof(head));
+	memcpy(room + ATTACH_HEAD_BYTES, frame, length);
+	ring_put(r, ATTACH_HEAD_BYTES + length);
+	return true;
+}
+
+/* One that has closed its connection and still puts frames has no more than it had put before. */
+TEST(test_fab_07_hostile_ring_sends_nothing_after_its_end)
+{
+	enum { BEFORE = 100, AFTER = 7 };
+	struct attach_message m;
+	struct ring r;
+	struct end a, b;
+	uint8_t frame[IBA_FRAME_MAX];
+	uint32_t length, sent;
+	int fd;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	length = frame_to(frame, lid_of(&a), lid_of(&b), qp_of(&b), NULL);
+	sent = end_fill(&a, &b);
+	fd = hostile_attach(&r, &m);
+	for (int i = 0; i < BEFORE; i++)
+		REQUIRE(hostile_put(&r, frame, length));
+	close(fd);
+	EXPECT(await(has_adapters, 2));
+	for (int i = 0; i < AFTER; i++)
+		REQUIRE(hostile_put(&r, frame, length));
+	for (uint32_t come = 0; come < sent + BEFORE; come++)
+		(void)end_next(&b);
+	end_send(&a, &a); /* takes its turn behind the hostile one */
+	(void)end_next(&a);
+	EXPECT(fabric_attach_next(b.attach) == NULL);
+	close(m.descriptor);
+	ring_unmap(&r);
 	fabric_attach_close(a.attach);
 	fabric_attach_close(b.attach);
 	fabric_bed_close();

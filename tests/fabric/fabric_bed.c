@@ -318,6 +318,16 @@ void fabric_bed_change(int node, void (*change)(struct attach_state *state), uin
 	pthread_mutex_unlock(&bed.lock);
 }
 
+void fabric_bed_hold(void)
+{
+	pthread_mutex_lock(&bed.lock);
+}
+
+void fabric_bed_release(void)
+{
+	pthread_mutex_unlock(&bed.lock);
+}
+
 struct fabric_hub_counts fabric_bed_counts(void)
 {
 	struct fabric_hub_counts counts;

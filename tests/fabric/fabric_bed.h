@@ -27,6 +27,10 @@ struct weft_path fabric_bed_path(int from, int to, bool has_gids);
 /* Changes a port, and tells its adapters. */
 void fabric_bed_change(int node, void (*change)(struct attach_state *state), uint32_t news);
 
+/* While it is held nothing moves; only posts and ends of adapters may come meanwhile. */
+void fabric_bed_hold(void);
+void fabric_bed_release(void);
+
 struct fabric_hub_counts fabric_bed_counts(void);
 
 /* Waits until the hub has counted so; false: it does not. */

@@ -49,6 +49,7 @@ enum weft_reason fabric_hub_open(const struct fabric_hub_config *config, const c
 	h->config = *config;
 	h->epoll = h->listener = -1;
 	list_init(&h->guests);
+	list_init(&h->leaving);
 	list_init(&h->active);
 	list_init(&h->touched);
 	list_init(&h->ready);
@@ -81,21 +82,48 @@ static void refused_retry(struct fabric_hub *h, uint32_t node)
 	}
 }
 
-void hub_adapter_end(struct fabric_hub *h, struct hub_adapter *a)
+/* No frame finds it any more. */
+static void adapter_close(struct fabric_hub *h, struct hub_adapter *a)
 {
+	if (hub_is_gone(a))
+		return;
 	if (a->port) {
 		h->counts.adapters--;
 		refused_retry(h, a->port->node);
 	}
 	list_remove(&a->link);
-	list_remove(&a->active);
 	list_remove(&a->touched);
 	claims_free(&a->services);
 	claims_free(&a->groups);
+	call_close(a->fd);
+	a->fd = -1;
+}
+
+void hub_adapter_end(struct fabric_hub *h, struct hub_adapter *a)
+{
+	adapter_close(h, a);
+	list_remove(&a->link);
+	list_remove(&a->active);
 	ring_unmap(&a->in);
 	ring_unmap(&a->out);
-	call_close(a->fd);
 	free(a);
+}
+
+/*
+ * A program ends when it has what it wanted, and its last frames are in its ring: the peer may wait
+ * for nothing but the acknowledgement there.
+ */
+void hub_adapter_leave(struct fabric_hub *h, struct hub_adapter *a)
+{
+	a->left = a->port ? ring_left(&a->in) : 0;
+	if (a->left == 0) {
+		hub_adapter_end(h, a);
+		return;
+	}
+	adapter_close(h, a);
+	list_add_tail(&h->leaving, &a->link);
+	if (!a->is_blocked)
+		hub_activate(h, a);
 }
 
 void fabric_hub_close(struct fabric_hub *h)
@@ -113,6 +141,8 @@ void fabric_hub_close(struct fabric_hub *h)
 	}
 	while (!list_is_empty(&h->guests))
 		hub_adapter_end(h, hub_adapter_at(h->guests.next));
+	while (!list_is_empty(&h->leaving))
+		hub_adapter_end(h, hub_adapter_at(h->leaving.next));
 	if (h->listener >= 0)
 		call_close(h->listener);
 	if (h->epoll >= 0)
@@ -288,7 +318,8 @@ static void release(struct hub_adapter *a, struct list *claims, const struct att
 
 void hub_say(struct hub_adapter *a, const struct attach_message *m)
 {
-	(void)attach_message_send(a->fd, m);
+	if (!hub_is_gone(a))
+		(void)attach_message_send(a->fd, m);
 }
 
 static void answer(struct hub_adapter *a, enum weft_reason r, enum attach_kind kind)
@@ -406,7 +437,11 @@ static bool message_taken(struct fabric_hub *h, struct hub_adapter *a,
 		call_close(m->descriptor);
 	if (is_good)
 		return true;
-	h->counts.broken += m->kind != ATTACH_CLOSED;
+	if (m->kind == ATTACH_CLOSED) {
+		hub_adapter_leave(h, a);
+		return false;
+	}
+	h->counts.broken++;
 	hub_adapter_end(h, a);
 	return false;
 }

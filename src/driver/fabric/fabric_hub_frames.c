@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/least.h"
 #include "driver/fabric/fabric_hub_inside.h"
 #include "driver/near/ring.h"
 #include "wire/ibcm.h"
@@ -193,6 +194,10 @@ static void unblock(struct fabric_hub *h, uint32_t node)
 				hub_activate(h, hub_adapter_at(at));
 		}
 	}
+	for (struct list *l = h->leaving.next; l != &h->leaving; l = l->next) {
+		if (hub_adapter_at(l)->is_blocked && hub_adapter_at(l)->port->node == node)
+			hub_activate(h, hub_adapter_at(l));
+	}
 }
 
 bool fabric_hub_ready(struct fabric_hub *h, uint32_t *node, uint32_t *port)
@@ -292,26 +297,37 @@ static uint32_t frame_read(struct hub_adapter *a, uint8_t *frame, size_t *record
 	return head.length;
 }
 
+/* One that is gone may still write to its ring: that is not taken. */
+static void record_take(struct hub_adapter *a, size_t record)
+{
+	const struct attach_message wake = attach_message_of(ATTACH_WAKE);
+
+	ring_take(&a->in, record);
+	a->left -= least(a->left, ring_round(record));
+	if (ring_wakes_sender(&a->in))
+		hub_say(a, &wake);
+}
+
 /* True: it may have more. */
 static bool frames_take(struct fabric_hub *h, struct hub_adapter *a)
 {
-	const struct attach_message wake = attach_message_of(ATTACH_WAKE);
 	size_t record = 0;
 
 	for (int i = 0; i < FRAMES_MAX; i++) {
 		uint8_t *room = h->config.room ? h->config.room(h->config.owner) : NULL;
 		uint8_t *frame = room ? room : h->frame;
-		uint32_t length = frame_read(a, frame, &record);
+		uint32_t length;
 
+		if (hub_is_gone(a) && a->left == 0)
+			return false;
+		length = frame_read(a, frame, &record);
 		if (length == 0)
 			return !ring_rest(&a->in) && !a->in.is_broken;
 		a->is_blocked = !post(h, a, frame, length);
 		if (a->is_blocked)
 			return false;
 		h->counts.frames_in++;
-		ring_take(&a->in, record);
-		if (ring_wakes_sender(&a->in))
-			hub_say(a, &wake);
+		record_take(a, record);
 	}
 	return true;
 }
@@ -332,6 +348,8 @@ bool hub_frames_take(struct fabric_hub *h)
 			has_more = true;
 		} else if (a->in.is_broken || a->out.is_broken) {
 			h->counts.broken++;
+			hub_adapter_end(h, a);
+		} else if (hub_is_gone(a) && !a->is_blocked) {
 			hub_adapter_end(h, a);
 		}
 	}

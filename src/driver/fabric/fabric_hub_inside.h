@@ -24,11 +24,11 @@ struct hub_port {
 };
 
 struct hub_adapter {
-	struct list link;   /* of the port's; not attached yet: of hub.guests */
+	struct list link;   /* of the port's; not attached yet: of hub.guests; gone: hub.leaving */
 	struct list active; /* in hub.active: its ring is to be read */
 	struct list touched;
 	struct hub_port *port; /* NULL: not attached */
-	int fd;
+	int fd;		       /* -1: it is gone */
 	uint8_t slot;
 	bool is_blocked; /* the fabric had no room for its next frame */
 	bool is_full;	 /* it had no room for a frame */
@@ -36,13 +36,14 @@ struct hub_adapter {
 	uint32_t claim_count;
 	struct list services, groups;
 	struct ring in, out;
+	size_t left; /* of one that is gone: bytes of its ring that were put before */
 };
 
 struct fabric_hub {
 	struct fabric_hub_config config;
 	int epoll, listener;
 	struct list *nodes; /* ports that adapters have asked for, by node */
-	struct list guests, active, touched, ready;
+	struct list guests, leaving, active, touched, ready;
 	struct fabric_hub_counts counts;
 	uint8_t frame[IBA_FRAME_MAX]; /* where the fabric has no room */
 };
@@ -64,8 +65,15 @@ void hub_activate(struct fabric_hub *h, struct hub_adapter *a);
 /* An adapter that does not read its messages has no use for more. */
 void hub_say(struct hub_adapter *a, const struct attach_message *m);
 
-/* What it held back may go on. */
+/* What it held back may go on. What it has put goes on its way only if it leaves. */
+void hub_adapter_leave(struct fabric_hub *h, struct hub_adapter *a);
 void hub_adapter_end(struct fabric_hub *h, struct hub_adapter *a);
+
+/* What is left of it is what it has put. */
+static inline bool hub_is_gone(const struct hub_adapter *a)
+{
+	return a->fd < 0;
+}
 
 static inline struct hub_adapter *hub_adapter_at(struct list *l)
 {
