@@ -402,7 +402,7 @@ TEST(test_sys_01_dead_adapter_holds_back_no_frames)
 	fabric_bed_close();
 }
 
-/* What a program sent before it ended, which the peer waits for, arrives as by an adapter's wire. */
+/* What a program sent before it ended arrives: its peer may wait for it. */
 TEST(test_sys_01_frames_of_an_adapter_that_has_closed_arrive)
 {
 	enum { FRAMES = 3 };
