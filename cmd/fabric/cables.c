@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/quantity.h"
+#include "cmd/fabric/elsewhere.h"
 #include "cmd/fabric/fabric.h"
-#include "cmd/reason_text.h"
 #include "driver/sys/fabric_client.h"
 
 static const struct verb {
@@ -47,11 +47,11 @@ static bool ask_read(int argc, char **argv, const struct verb *v, struct fabric_
 	       quantity_number((struct word){ argv[2], (uint32_t)strlen(argv[2]) }, &ask->value);
 }
 
-int fabric_failed(const char *what, enum weft_reason reason)
+int fabric_failed(const char *what, const char *node, enum weft_reason reason)
 {
-	char text[REASON_TEXT];
+	char text[ELSEWHERE_TEXT];
 
-	fprintf(stderr, "weft fabric: %s: %s\n", what, reason_text(reason, text));
+	fprintf(stderr, "weft fabric: %s: %s\n", what, elsewhere_text(node, reason, text));
 	return 1;
 }
 
@@ -71,7 +71,7 @@ int fabric_cable(int argc, char **argv)
 		return fabric_misused("degrade takes 1 to 65535 parts");
 	reason = fabric_client_ask_once(&ask, &answer);
 	if (reason != WEFT_OK)
-		return fabric_failed(argv[1], reason);
+		return fabric_failed(argv[1], ask.where.node, reason);
 	printf("%" PRIu64 " cable%s\n", answer.value, answer.value == 1 ? "" : "s");
 	return 0;
 }

@@ -120,6 +120,6 @@ int fabric_capture(int argc, char **argv)
 	if (c.fd >= 0)
 		close(c.fd);
 	if (reason != WEFT_OK)
-		return fabric_failed(argv[1], reason);
+		return fabric_failed(argv[1], ask.where.node, reason);
 	return is_open ? 0 : 1;
 }

@@ -12,8 +12,8 @@ extern const char fabric_help[];
 /* The help, and why it is shown. Returns the exit status. */
 int fabric_misused(const char *why);
 
-/* Why a fabric that runs refused; returns the exit status. */
-int fabric_failed(const char *what, enum weft_reason reason);
+/* Why a fabric that runs refused what was asked of a node; returns the exit status. */
+int fabric_failed(const char *what, const char *node, enum weft_reason reason);
 
 /* NODE or NODE:PORT. False: it is neither. */
 bool fabric_where_read(const char *text, struct fabric_msg_where *where);

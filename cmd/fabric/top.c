@@ -227,7 +227,7 @@ int fabric_top(int argc, char **argv)
 	if (!is_once && watch(name) == 0)
 		return 0;
 	if (!is_once || !view_make(&view, name))
-		return fabric_failed(name, WEFT_R_FABRIC_ABSENT);
+		return fabric_failed(name, "", WEFT_R_FABRIC_ABSENT);
 	view_show(&view, NULL, SIZE_MAX);
 	view_free(&view);
 	return 0;

@@ -10,6 +10,7 @@
 
 #include "base/fault_plan.h"
 #include "cmd/cmd.h"
+#include "cmd/fabric/elsewhere.h"
 #include "cmd/run/dropin.h"
 #include "cmd/run/program.h"
 #include "driver/observe/observe.h"
@@ -186,14 +187,15 @@ static int take_libraries(void)
 static bool is_at_node(void)
 {
 	struct fabric_msg_port port;
+	char text[ELSEWHERE_TEXT];
 	enum weft_reason reason;
 
 	if (!fabric_client_node())
 		return true;
 	reason = fabric_client_port(1, &port);
 	if (reason != WEFT_OK)
-		fprintf(stderr, "weft run: --node %s: %s (%s)\n", fabric_client_node(),
-			weft_reason_text(reason), weft_reason_name(reason));
+		fprintf(stderr, "weft run: --node %s: %s\n", fabric_client_node(),
+			elsewhere_text(fabric_client_node(), reason, text));
 	return reason == WEFT_OK;
 }
 

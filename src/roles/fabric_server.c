@@ -38,12 +38,12 @@ static bool hub_tell(void *owner, uint32_t node, uint32_t port, struct attach_st
 	return server_port_state(owner, node, port, state);
 }
 
-static bool hub_find(void *owner, const char *name, uint32_t *node, uint32_t *port)
+static enum weft_reason hub_find(void *owner, const char *name, uint32_t *node, uint32_t *port)
 {
 	struct fabric_msg_where where = { .port = 0 };
 
 	(void)snprintf(where.node, sizeof(where.node), "%s", name);
-	return server_owner_find(owner, &where, node, port) == WEFT_OK;
+	return server_owner_find(owner, &where, node, port);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */

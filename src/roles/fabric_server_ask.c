@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/fabric_server_inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,6 +179,35 @@ static enum weft_reason port_ask(struct fabric_server *s, const struct fabric_ms
 	return WEFT_OK;
 }
 
+/* Without the port, which is of a connection, or of the part itself. */
+static void host_put(const struct weft_address *a, char text[FABRIC_MSG_ADDRESS])
+{
+	if (a->family == 0)
+		return;
+	weft_address_text(a, text);
+	*strrchr(text, ':') = '\0';
+}
+
+/* For programs that were told WEFT_R_FABRIC_PART. */
+static enum weft_reason part_ask(struct fabric_server *s, const struct fabric_msg *ask,
+				 struct fabric_msg *out)
+{
+	struct fabric_trunk_where where;
+	uint32_t node, port;
+
+	if (!server_find(s, ask->where.node, &node, &port))
+		return WEFT_R_FABRIC_NODE;
+	if (!s->trunks)
+		return WEFT_R_FABRIC_ASK; /* it is not cut */
+	fabric_trunks_where(s->trunks, node, &where);
+	out->kind = FABRIC_MSG_IS_PART;
+	out->part.is_joined = where.is_joined;
+	host_put(&where.address, out->part.address);
+	(void)snprintf(out->part.self, sizeof(out->part.self), "%s", where.self);
+	(void)snprintf(out->part.name, sizeof(out->part.name), "%s", where.name);
+	return WEFT_OK;
+}
+
 /* ---- Cables --------------------------------------------------------------------------------- */
 
 static void cable_set(struct fabric *f, uint32_t cable, const struct fabric_msg *ask)
@@ -233,6 +263,9 @@ struct fabric_msg server_answer(struct fabric_server *s, const struct fabric_msg
 	switch (ask->kind) {
 	case FABRIC_MSG_PORT:
 		r = port_ask(s, ask, &out);
+		break;
+	case FABRIC_MSG_PART:
+		r = part_ask(s, ask, &out);
 		break;
 	case FABRIC_MSG_CUT:
 	case FABRIC_MSG_MEND:

@@ -418,6 +418,21 @@ uint64_t fabric_trunks_expire(struct fabric_trunks *t, uint64_t now_ns)
 	return due_ns;
 }
 
+void fabric_trunks_where(const struct fabric_trunks *t, uint32_t node,
+			 struct fabric_trunk_where *where)
+{
+	const struct fabric_cut *c = t->config.cut;
+	uint32_t part = c->part_of[node];
+	const struct trunk_line *l = t->peers[part].line;
+
+	*where = (struct fabric_trunk_where){
+		.self = c->parts->parts[c->self].name,
+		.name = c->parts->parts[part].name,
+		.address = l ? l->address : c->parts->parts[part].address,
+		.is_joined = l && l->state == TRUNK_UP,
+	};
+}
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static enum weft_reason listen_at(struct fabric_trunks *t)

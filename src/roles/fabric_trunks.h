@@ -42,5 +42,15 @@ void fabric_trunks_changed(struct fabric_trunks *t, uint32_t node, uint32_t port
 /* Whether another part has told of a port. */
 bool fabric_trunks_knows(const struct fabric_trunks *t, uint32_t node, uint32_t port);
 
+/* Which part has a node, and what is known of it here. */
+struct fabric_trunk_where {
+	const char *self, *name;
+	struct weft_address address; /* of its host; family 0: not known here */
+	bool is_joined;
+};
+
+void fabric_trunks_where(const struct fabric_trunks *t, uint32_t node,
+			 struct fabric_trunk_where *where);
+
 /* Deadlines that have passed; when the next one is. */
 uint64_t fabric_trunks_expire(struct fabric_trunks *t, uint64_t now_ns);

@@ -122,6 +122,24 @@ static bool where_get(struct rd *r, struct fabric_msg_where *at)
 	return at->node[sizeof(at->node) - 1] == '\0';
 }
 
+static void part_put(struct wr *w, const struct fabric_msg_part *p)
+{
+	wr_u8(w, p->is_joined);
+	wr_bytes(w, p->self, sizeof(p->self));
+	wr_bytes(w, p->name, sizeof(p->name));
+	wr_bytes(w, p->address, sizeof(p->address));
+}
+
+static bool part_get(struct rd *r, struct fabric_msg_part *p)
+{
+	p->is_joined = rd_u8(r);
+	rd_bytes(r, p->self, sizeof(p->self));
+	rd_bytes(r, p->name, sizeof(p->name));
+	rd_bytes(r, p->address, sizeof(p->address));
+	return p->self[sizeof(p->self) - 1] == '\0' && p->name[sizeof(p->name) - 1] == '\0' &&
+	       p->address[sizeof(p->address) - 1] == '\0';
+}
+
 uint32_t fabric_msg_encode(const struct fabric_msg *m, uint8_t bytes[FABRIC_MSG_BYTES_MAX])
 {
 	struct wr w = wr_of(bytes, FABRIC_MSG_BYTES_MAX);
@@ -134,6 +152,9 @@ uint32_t fabric_msg_encode(const struct fabric_msg *m, uint8_t bytes[FABRIC_MSG_
 	switch (m->kind) {
 	case FABRIC_MSG_IS_PORT:
 		port_put(&w, &m->port);
+		break;
+	case FABRIC_MSG_IS_PART:
+		part_put(&w, &m->part);
 		break;
 	case FABRIC_MSG_AGENT:
 		agent_put(&w, &m->agent);
@@ -159,6 +180,8 @@ static bool rest_get(struct rd *r, struct fabric_msg *m)
 	switch (m->kind) {
 	case FABRIC_MSG_IS_PORT:
 		return port_get(r, &m->port);
+	case FABRIC_MSG_IS_PART:
+		return part_get(r, &m->part);
 	case FABRIC_MSG_AGENT:
 		agent_get(r, &m->agent);
 		return true;

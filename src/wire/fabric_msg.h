@@ -23,6 +23,8 @@ enum {
 	FABRIC_MSG_MAD_MAX = 32768, /* longer ones are in a file in memory that comes along */
 	FABRIC_MSG_METHOD_WORDS = 4,
 	FABRIC_MSG_OUI = 3,
+	FABRIC_MSG_PART_NAME = 64,
+	FABRIC_MSG_ADDRESS = 80,
 	FABRIC_MSG_GID = 16
 };
 
@@ -44,6 +46,8 @@ enum fabric_msg_kind {
 	FABRIC_MSG_DEGRADE = 13, /* one of so many parts of its rate */
 	FABRIC_MSG_CAPTURE = 14, /* frames of a port; they come as FABRIC_MSG_FRAME */
 	FABRIC_MSG_FRAME = 15,
+	FABRIC_MSG_PART = 16,	 /* in which part a node is; the answer is a FABRIC_MSG_IS_PART */
+	FABRIC_MSG_IS_PART = 17, /* to a program */
 	FABRIC_MSG_KINDS
 };
 
@@ -85,15 +89,24 @@ struct fabric_msg_port {
 	bool is_manager;
 };
 
+/* Of a fabric that is cut: the part that was asked, and the one that has the node. */
+struct fabric_msg_part {
+	char self[FABRIC_MSG_PART_NAME], name[FABRIC_MSG_PART_NAME];
+	char address[FABRIC_MSG_ADDRESS]; /* of the host that has it; empty: not known here */
+	bool is_joined;			  /* with the part that was asked */
+};
+
 struct fabric_msg {
 	enum fabric_msg_kind kind;
 	uint32_t reason; /* enum weft_reason */
 	uint64_t value;
 	union {
-		struct fabric_msg_where where; /* PORT, ATTACH, MANAGER, and those of cables */
+		struct fabric_msg_where
+			where; /* PORT, ATTACH, MANAGER, PART, and those of cables */
 		struct fabric_msg_agent agent;
 		struct fabric_msg_mad mad;
 		struct fabric_msg_port port;
+		struct fabric_msg_part part;
 	};
 };
 

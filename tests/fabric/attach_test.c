@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Adapters at ports of a fabric: who gets which frames, and what a hostile or dead one can do. */
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -265,6 +266,7 @@ TEST(test_fab_22a_nodes_and_slots_that_are_not_there)
 	fabric_bed_open();
 	EXPECT_EQ(end_try(&e, "middle", 0), WEFT_R_FABRIC_NODE);
 	EXPECT_EQ(end_try(&e, "left", 2), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(end_try(&e, "elsewhere", 0), WEFT_R_FABRIC_PART);
 	for (int i = 0; i < 254; i++)
 		MUST(end_try(&all[i], "left", 1));
 	EXPECT_EQ(end_try(&e, "left", 1), WEFT_R_FABRIC_SLOTS);
@@ -564,6 +566,50 @@ TEST(test_fab_07_hostile_ring_sends_nothing_after_its_end)
 	ring_unmap(&r);
 	fabric_attach_close(a.attach);
 	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+/* Mappings of memory that this process shares with others. */
+static uint32_t mappings(void)
+{
+	FILE *from = fopen("/proc/self/maps", "r");
+	uint32_t count = 0;
+	char line[512];
+
+	REQUIRE(from);
+	while (fgets(line, sizeof(line), from))
+		count += strstr(line, "memfd:") != NULL;
+	fclose(from);
+	return count;
+}
+
+/* The hub is in this process. */
+TEST(test_fab_07_a_program_that_is_refused_again_and_again_costs_no_memory)
+{
+	struct attach_message q = attach_message_of(ATTACH_ATTACH), m;
+	struct unix_names names;
+	struct pollfd p = { .events = POLLIN };
+	uint32_t before = 0;
+	struct ring r;
+
+	fabric_bed_open();
+	names = attach_names_of(fabric_bed_name());
+	p.fd = unix_names_connect(&names);
+	q.descriptor = ring_make(&r, ATTACH_RING_BYTES);
+	REQUIRE(p.fd >= 0 && q.descriptor >= 0);
+	memcpy(q.node, "middle", 7);
+	for (int i = 0; i < 20; i++) {
+		REQUIRE(attach_message_send(p.fd, &q));
+		REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+		attach_message_take(p.fd, &m);
+		EXPECT_EQ(m.reason, WEFT_R_FABRIC_NODE);
+		if (i == 10)
+			before = mappings(); /* of the one before this, at least, it has let go */
+	}
+	EXPECT(mappings() <= before + 3);
+	close(q.descriptor);
+	close(p.fd);
+	ring_unmap(&r);
 	fabric_bed_close();
 }
 

@@ -73,15 +73,15 @@ static bool bed_tell(void *owner, uint32_t node, uint32_t port, struct attach_st
 	return true;
 }
 
-static bool bed_find(void *owner, const char *name, uint32_t *node, uint32_t *port)
+static enum weft_reason bed_find(void *owner, const char *name, uint32_t *node, uint32_t *port)
 {
 	(void)owner;
 	*port = PORT;
 	for (*node = 0; *node < NODES; ++*node) {
 		if (strcmp(name, node_names[*node]) == 0)
-			return true;
+			return WEFT_OK;
 	}
-	return false;
+	return strcmp(name, "elsewhere") == 0 ? WEFT_R_FABRIC_PART : WEFT_R_FABRIC_NODE;
 }
 
 static bool move(uint32_t node)

@@ -69,6 +69,13 @@ class Part(Fabric):
         self.reader.join()
         self.process.stdout.close()
 
+    def refused(self, *words):
+        """What a command of weft fabric says that is refused."""
+        done = subprocess.run([*self.inside, WEFT, "fabric", *words], env=self.env(), stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S)
+        expect_equal("weft fabric %s: %s" % (" ".join(words), done.stdout), done.returncode, 1)
+        return done.stdout
+
     def await_line(self, text, times=1):
         wait_until(lambda: "it says %r: %s" % (text, "".join(self.lines)),
                    lambda: "".join(self.lines).count(text) >= times)
@@ -110,7 +117,10 @@ def test_fab_09_a_node_of_another_host(folder):
         meet(b, "H3", "H2", "ib_send_lat", "-n", "20", "-R", to_host=H3_IP, other=a)
         expect("management from there", '"H5"' in b.run("H3", "ibnetdiscover"))
         said = a.run("H3", "ibstat", status=None)
-        expect("H3 is not here: " + said, "Active" not in said)
+        expect("H3 is not here: " + said, "in part b of the fabric, and this is part a: run it where weft fabric run "
+               "--part b runs, at %s. (fabric_part)" % IP[1] in said)
+        said = b.refused("cut", "S1:3")
+        expect("nor S1 there: " + said, "in part a of the fabric" in said and "at " + IP[0] in said)
 
 
 def test_fab_13_a_part_that_is_killed_is_missed_at_once_and_may_come_back(folder):
@@ -122,6 +132,7 @@ def test_fab_13_a_part_that_is_killed_is_missed_at_once_and_may_come_back(folder
             b.await_active("H3")
             b.process.kill()
             a.await_line("part b is gone")
+        expect("where it would be", "that part is not joined now" in a.run("H3", "ibstat", status=None))
         wait_until("H3 is gone", lambda: '"H3"' not in a.run("H1", "ibnetdiscover"))
         meet(a, "H5", "H2", "ibv_rc_pingpong", "-n", "20")
         with Part(folder, "b", path, second) as b:

@@ -210,6 +210,8 @@ TEST(test_fab_22a_a_node_that_is_not_there_is_refused)
 	EXPECT_EQ(ask(FABRIC_MSG_ATTACH, "leaf", 1, 0), WEFT_R_FABRIC_NODE);
 	EXPECT_EQ(ask(FABRIC_MSG_ATTACH, "leaf", 0, 0), WEFT_OK);
 	EXPECT_EQ(ask(FABRIC_MSG_MANAGER, "absent", 0, 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_PART, "absent", 0, 0), WEFT_R_FABRIC_NODE);
+	EXPECT_EQ(ask(FABRIC_MSG_PART, "h1", 0, 0), WEFT_R_FABRIC_ASK); /* it is not cut */
 	bed_close();
 }
 

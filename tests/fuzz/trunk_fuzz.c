@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "fabric/fabric.h"
+#include "fabric/node.h"
 
 static const char text[] = "Switch 4 \"S1\"\n[1] \"H1\"[1]\n[2] \"S2\"[2]\n\n"
 			   "Switch 4 \"S2\"\n[1] \"H2\"[1]\n\nHca 1 \"H1\"\n\nHca 1 \"H2\"\n";
@@ -45,6 +46,27 @@ static void say_all(struct fabric *f, uint32_t trunk)
 	}
 }
 
+static void take(struct fabric *f, uint32_t trunk, const struct trunk_message *m)
+{
+	switch (m->kind) {
+	case TRUNK_LINK:
+	case TRUNK_RUN:
+	case TRUNK_ACK:
+		if (m->cable == trunk)
+			fabric_trunk_take(f, m);
+		break;
+	case TRUNK_PORT:
+		if (m->cable < fabric_node_count(f) && !fabric_is_here(f, m->cable) &&
+		    m->port.port <= fabric_node_look(f, m->cable)->cfg.ports)
+			fabric_port_hear(f, m->cable, &m->port);
+		break;
+	case TRUNK_HELLO:
+	case TRUNK_ALIVE:
+	default:
+		break;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -59,8 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (size > 0 && trunk_decode(&m, data, size, &used) == WEFT_OK) {
 		CHECK(trunk_encode(&m, again, sizeof(again)) == used);
 		CHECK(memcmp(again, data, used) == 0);
-		if (m.kind != TRUNK_HELLO && m.kind != TRUNK_ALIVE && m.cable == trunk)
-			fabric_trunk_take(f, &m);
+		take(f, trunk, &m);
 		fabric_run(f, now_ns += 1000000);
 		say_all(f, trunk);
 		data += used;

@@ -85,7 +85,7 @@ ARROWS = {
     "cmd/iscsi": ["base", "store", "scsi", "iscsi", "roles", "cmd", "cmd/roles", "cmd/stat"],
     "cmd/perf": ["cmd"],  # and <weft/...>
     "cmd/roles": ["base", "rio", "roles", "driver/sys", "cmd"],
-    "cmd/run": ["base", "wire", "driver/observe", "driver/sys", "cmd"],
+    "cmd/run": ["base", "wire", "driver/observe", "driver/sys", "cmd", "cmd/fabric"],
     "cmd/sim": CORE_ROOMS + WORLDS + ["sim", "cmd", "cmd/topology", "cmd/trace"],
     "cmd/stat": ["cmd"],
     "cmd/topology": ["base", "wire", "fabric", "cmd"],

@@ -29,7 +29,9 @@ static int error_of(enum weft_reason r)
 {
 	if (r == WEFT_OK)
 		return 0;
-	return r == WEFT_R_FABRIC_NODE || r == WEFT_R_NODE_STATE ? -EHOSTUNREACH : -ENODEV;
+	return r == WEFT_R_FABRIC_NODE || r == WEFT_R_FABRIC_PART || r == WEFT_R_NODE_STATE
+		       ? -EHOSTUNREACH
+		       : -ENODEV;
 }
 
 /* ---- Addresses of ports --------------------------------------------------------------------- */

@@ -225,14 +225,16 @@ static uint8_t slot_free(struct fabric_hub *h, struct hub_port *p)
 }
 
 /* The first port with a cable, if none is asked for. */
-static bool where(struct fabric_hub *h, const struct attach_message *m, uint32_t *node,
-		  uint32_t *port, struct attach_state *state)
+static enum weft_reason where(struct fabric_hub *h, const struct attach_message *m, uint32_t *node,
+			      uint32_t *port, struct attach_state *state)
 {
-	if (!h->config.find(h->config.owner, m->node, node, port))
-		return false;
+	enum weft_reason r = h->config.find(h->config.owner, m->node, node, port);
+
+	if (r != WEFT_OK)
+		return r;
 	if (m->port != 0)
 		*port = m->port;
-	return h->config.tell(h->config.owner, *node, *port, state);
+	return h->config.tell(h->config.owner, *node, *port, state) ? WEFT_OK : WEFT_R_FABRIC_NODE;
 }
 
 /* The other ports of a node, by which its adapters send and receive as well. False: no memory. */
@@ -334,13 +336,15 @@ static enum weft_reason attach(struct fabric_hub *h, struct hub_adapter *a,
 			       const struct attach_message *q, struct attach_message *m)
 {
 	struct attach_state state;
+	enum weft_reason r;
 	struct hub_port *p;
 	uint32_t node;
 
 	if (a->port || q->descriptor < 0 || ring_map(&a->in, q->descriptor) < 0)
 		return WEFT_R_BAD_ARGUMENT;
-	if (!where(h, q, &node, &m->port, &state))
-		return WEFT_R_FABRIC_NODE;
+	r = where(h, q, &node, &m->port, &state);
+	if (r != WEFT_OK)
+		return r;
 	p = port_get(h, node, m->port);
 	if (!p)
 		return WEFT_R_NO_MEMORY;
@@ -373,6 +377,10 @@ static void attach_answer(struct fabric_hub *h, struct hub_adapter *a,
 		call_close(m.descriptor);
 	} else {
 		answer(a, r, ATTACH_REFUSED);
+	}
+	if (!a->port) { /* it may ask again */
+		ring_unmap(&a->in);
+		ring_unmap(&a->out);
 	}
 }
 

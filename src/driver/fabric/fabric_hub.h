@@ -28,8 +28,8 @@ struct fabric_hub_config {
 		     uint32_t length);
 	/* What a port is like. False: there is no such port. */
 	bool (*tell)(void *owner, uint32_t node, uint32_t port, struct attach_state *state);
-	/* The node of a name, and the first of its ports that has a cable. */
-	bool (*find)(void *owner, const char *name, uint32_t *node, uint32_t *port);
+	/* The node of a name, and the first of its ports that has a cable; or why not. */
+	enum weft_reason (*find)(void *owner, const char *name, uint32_t *node, uint32_t *port);
 	void *owner;
 };
 

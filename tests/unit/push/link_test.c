@@ -162,7 +162,7 @@ TEST(test_push_07_lost_packets_are_counted)
 	bed_destroy(b);
 }
 
-/* Without a PING: whoever looks at the statistics all the time sees losses too. */
+/* Without a PING: a program that looks at the statistics all the time sees losses too. */
 TEST(test_push_07_statistics_tell_what_was_lost)
 {
 	struct bed *b = send_mode();

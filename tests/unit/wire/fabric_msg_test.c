@@ -25,6 +25,9 @@ static struct fabric_msg sample(enum fabric_msg_kind kind)
 		m.port.guids.guids[0] = 0x1235;
 		m.port.pkeys.pkeys[1] = 0x8001;
 		break;
+	case FABRIC_MSG_IS_PART:
+		m.part = (struct fabric_msg_part){ "main", "desk", "192.0.2.7", true };
+		break;
 	case FABRIC_MSG_AGENT:
 		m.agent = (struct fabric_msg_agent){ .mgmt_class = 0x30,
 						     .class_version = 1,
