@@ -15,7 +15,8 @@ const char fabric_help[] =
 	"usage: weft fabric show FILE\n"
 	"       weft fabric draw FILE [-o PICTURE]\n"
 	"       weft fabric make FORM SIZE\n"
-	"       weft fabric run FILE [--name NAME] [--parts PARTS --part PART [--key KEY]]\n"
+	"       weft fabric run FILE [--name NAME] [--spin TIME]\n"
+	"                            [--parts PARTS --part PART [--key KEY]]\n"
 	"       weft fabric top [--once]\n"
 	"       weft fabric capture NODE[:PORT] FILE\n"
 	"       weft fabric cut NODE[:PORT]\n"
@@ -56,6 +57,8 @@ const char fabric_help[] =
 	"                  cables join over TCP; the file says which parts, their keys and their nodes\n"
 	"                  (docs/fabric.md). --part says which of them this one is, --key its secret key:\n"
 	"                  PART.key beside the file if it is not said\n"
+	"  --spin TIME     run: looks for frames so long before it sleeps, so that programs need not wake\n"
+	"                  it; takes a processor meanwhile. Default 0s\n"
 	"  --once          top: once, and what was counted since the fabric began\n"
 	"\n"
 	"Exit status 0: it was done; show: all nodes are joined. 1: not, and the reason is said.\n";

@@ -60,6 +60,7 @@ static void tell(void *context, const char *line)
 struct wishes {
 	const char *name;
 	struct fabric_cut_files cut;
+	uint64_t spin_ns;
 };
 
 static bool open_all(const struct topology *t, const struct wishes *w, struct fabric_cut *cut,
@@ -94,6 +95,7 @@ static int serve(const char *path, const struct wishes *w)
 	if (open_all(&t, w, &cut, &s)) {
 		rio_role_until_signal(stop, s);
 		say_what(&t, s);
+		fabric_server_spin(s, w->spin_ns);
 		fabric_server_run(s);
 		fabric_server_close(s);
 		status = 0;
@@ -106,11 +108,14 @@ static int serve(const char *path, const struct wishes *w)
 int fabric_serve(int argc, char **argv)
 {
 	struct wishes w = { 0 };
-	const struct cmd_option options[] = { { .name = "name", .text = &w.name },
-					      { .name = "parts", .text = &w.cut.parts },
-					      { .name = "part", .text = &w.cut.name },
-					      { .name = "key", .text = &w.cut.key },
-					      { 0 } };
+	const struct cmd_option options[] = {
+		{ .name = "name", .text = &w.name },
+		{ .name = "parts", .text = &w.cut.parts },
+		{ .name = "part", .text = &w.cut.name },
+		{ .name = "key", .text = &w.cut.key },
+		{ .name = "spin", .read = quantity_time, .to = &w.spin_ns },
+		{ 0 }
+	};
 	int status;
 
 	if (!cmd_options_take(argc, argv, options, fabric_help, &status))

@@ -381,6 +381,11 @@ struct ib_counts {
 	uint64_t messages_in, messages_out; /* of queue pairs, without retransmissions */
 	uint64_t packets_in, packets_out;
 	uint64_t payload_in, payload_out;
+	/*
+	 * SYS-06: bytes of payload that were copied besides between memory and a packet: inline
+	 * data, what waits for a lost packet, what is bounced.
+	 */
+	uint64_t copied;
 	uint64_t dropped; /* of packets_in */
 	uint64_t again;	  /* of packets_out: retransmitted requests */
 	uint64_t naks_in, naks_out, rnrs_in, rnrs_out;

@@ -65,6 +65,7 @@ static bool bounce(struct ib_conn *c, struct load *load)
 		load->copy = c->port->bounce[c->port->bounced % IB_BOUNCES];
 		load->is_bounced = true;
 		c->port->counts.bounced++;
+		count_copied(c->port, c->req.qp, load->bytes);
 	}
 	return copy_out(load, false);
 }
@@ -270,6 +271,7 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 		/* The slot is ours, and only read from. */
 		uint8_t *slot = (uint8_t *)(uintptr_t)wqe_inline(wqe) + i * c->path.mtu_bytes;
 
+		count_copied(c->port, c->req.qp, bytes); /* to there */
 		load->count = 1;
 		if (!load->copy) {
 			load->spans[0] = (struct mem_span){ .bytes = slot, .length = bytes };

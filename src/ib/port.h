@@ -111,6 +111,12 @@ static inline void count_message_out(struct ib_port *port, struct weft_qp *qp, u
 	t->payload_out += payload;
 }
 
+static inline void count_copied(struct ib_port *port, struct weft_qp *qp, uint64_t bytes)
+{
+	port->counts.copied += bytes;
+	tally_of(port, qp)->copied += bytes;
+}
+
 void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason);
 enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in);
 

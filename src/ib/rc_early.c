@@ -123,6 +123,7 @@ bool rc_early_keep(struct ib_conn *c, const struct iba_packet *p)
 	e->p = *p;
 	e->p.payload = e->payload;
 	memcpy(e->payload, p->payload, p->payload_bytes);
+	count_copied(c->port, r->qp, p->payload_bytes);
 	*place_of(r->early, p->psn) = e;
 	r->early->count++;
 	if (iba_psn_is_before(r->early->high, p->psn))

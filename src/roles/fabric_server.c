@@ -310,6 +310,26 @@ static int wait_ms(const struct fabric_server *s, uint64_t other_ns)
 	return (int)least(ms, longest_ms);
 }
 
+void fabric_server_spin(struct fabric_server *s, uint64_t spin_ns)
+{
+	s->spin_ns = spin_ns;
+}
+
+/*
+ * True: it does not sleep yet. When it is to, there is another turn, in which adapters are told
+ * that they have to wake it.
+ */
+static bool stays_awake(struct fabric_server *s, bool has_moved)
+{
+	bool was_awake = s->is_awake;
+
+	if (has_moved)
+		s->moved_ns = s->now_ns;
+	s->is_awake = s->now_ns - s->moved_ns < s->spin_ns;
+	fabric_hub_stay_awake(s->hub, s->is_awake);
+	return s->is_awake || was_awake;
+}
+
 void fabric_server_run(struct fabric_server *s)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -317,11 +337,14 @@ void fabric_server_run(struct fabric_server *s)
 
 	turns_ask_short();
 	while (!atomic_load(&s->is_stopping)) {
-		bool has_more = true;
+		bool has_more = true, has_moved = false;
 		int count;
 
-		for (int i = 0; i < TURNS_AT_ONCE && has_more; i++)
+		for (int i = 0; i < TURNS_AT_ONCE && has_more; i++) {
 			has_more = turn(s);
+			has_moved |= has_more;
+		}
+		has_more |= stays_awake(s, has_moved);
 		if (s->trunks)
 			trunks_ns = fabric_trunks_expire(s->trunks, clock_ns() - s->begin_ns);
 		count = epoll_wait(s->epoll, events, EVENTS_MAX,

@@ -38,6 +38,9 @@ void fabric_server_close(struct fabric_server *own_s);
 
 const char *fabric_server_name(const struct fabric_server *s);
 
+/* Looks for frames so long before it sleeps; 0, the default: it sleeps at once. */
+void fabric_server_spin(struct fabric_server *s, uint64_t spin_ns);
+
 /* Runs until fabric_server_stop(), which a signal handler and other threads may call. */
 void fabric_server_run(struct fabric_server *s);
 void fabric_server_stop(struct fabric_server *s);

@@ -78,6 +78,8 @@ struct fabric_server {
 	int epoll, listener, wake;
 	atomic_bool is_stopping;
 	uint64_t now_ns, begin_ns;
+	uint64_t spin_ns, moved_ns; /* SYS-06: so long it stays awake; after this */
+	bool is_awake;
 	struct server_counts counts;
 	struct fabric_packet packet; /* the message that is looked at */
 	uint8_t frame[IBA_FRAME_MAX];

@@ -51,6 +51,7 @@ struct qp_tally {
 	bool is_begun;
 	uint64_t messages_in, messages_out; /* retransmissions are not counted */
 	uint64_t payload_in, payload_out;   /* of these */
+	uint64_t copied;		    /* see struct ib_counts */
 	uint64_t packets_in, packets_out, bytes_in, bytes_out;
 	uint64_t resent, timeouts, naks_in, naks_out, rnrs_in, rnrs_out, duplicates;
 };

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Adapters in a fabric, by the public calls. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fabric/fabric_bed.h"
+#include "no_calls.h"
 #include "test.h"
 
-enum { BYTES = 4096, Q_KEY = 7 };
+enum { BYTES = 4096, Q_KEY = 7, INLINE = 64 };
 
 struct end {
 	struct weft_adapter *adapter;
@@ -26,7 +29,8 @@ static void end_open(struct end *e, int node, enum weft_qp_service service)
 	struct weft_qp_options qo = { .service = service, .is_every_send_signalled = true };
 	const struct weft_region_options ro = { .addr = (uintptr_t)e->memory,
 						.length = BYTES,
-						.rights = WEFT_LOCAL_WRITE | WEFT_LOCAL_READ };
+						.rights = WEFT_LOCAL_WRITE | WEFT_LOCAL_READ |
+							  WEFT_REMOTE_WRITE | WEFT_REMOTE_READ };
 
 	fabric_bed_open();
 	fabric_bed_enter(node);
@@ -122,6 +126,24 @@ TEST(test_ud_01_datagrams_by_lid_and_by_gid)
 		MUST(weft_ah_destroy(ah));
 	}
 	datagrams_close();
+}
+
+static void connect_simply(void)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct weft_roce_attr how = {
+			.path = fabric_bed_path(i, !i, false),
+			.peer_number = weft_qp_number(ends[!i].qp),
+			.timeout_code = 18,
+			.retries = 7,
+			.rnr_retries = 7,
+			.reads_in = 1,
+			.reads_out = 1,
+		};
+
+		MUST(weft_qp_to_rtr(ends[i].qp, &how));
+		MUST(weft_qp_to_rts(ends[i].qp, &how));
+	}
 }
 
 static void connected_open(uint8_t timeout_code)
@@ -290,4 +312,151 @@ TEST(test_ud_01_group_of_an_ip_network_is_refused)
 	datagrams_open();
 	EXPECT_EQ(weft_qp_join(ends[0].qp, &group, &here), WEFT_R_ADDRESS);
 	datagrams_close();
+}
+
+/* ---- SYS-06: neither copies nor calls between registered memory and the link ----------------- */
+
+/* Of the whole memory of the left end. */
+static void post_one(enum weft_opcode opcode, uint32_t bytes, uint32_t flags)
+{
+	const bool is_inline = flags & WEFT_INLINE;
+	struct weft_sge sge = { (uintptr_t)ends[0].memory, bytes, is_inline ? 0 : ends[0].tag };
+	struct weft_send_wr wr = { .opcode = opcode,
+				   .flags = flags,
+				   .sges = &sge,
+				   .sge_count = 1,
+				   .remote_addr = (uintptr_t)ends[1].memory,
+				   .remote_tag = ends[1].tag };
+	uint32_t posted;
+
+	MUST(weft_qp_post_send(ends[0].qp, &wr, 1, &posted));
+}
+
+static void carry(enum weft_opcode opcode, uint32_t bytes, uint32_t flags)
+{
+	if (opcode == WEFT_OP_SEND)
+		recv_post(&ends[1]);
+	post_one(opcode, bytes, flags);
+	REQUIRE(end_await(&ends[0]).status == WEFT_SUCCESS);
+	if (opcode == WEFT_OP_SEND)
+		REQUIRE(end_await(&ends[1]).status == WEFT_SUCCESS);
+}
+
+static struct weft_traffic traffic_of(const struct end *e)
+{
+	struct weft_traffic t;
+
+	MUST(weft_qp_traffic(e->qp, &t));
+	return t;
+}
+
+/* Calls by which an adapter wakes the fabric. */
+static uint64_t wakes_of(const struct end *e)
+{
+	struct weft_roce_counts counts;
+
+	MUST(weft_roce_query(e->adapter, &counts));
+	return counts.calls_out;
+}
+
+static void pair_open(void)
+{
+	for (int i = 0; i < 2; i++)
+		end_open(&ends[i], i, WEFT_RC);
+	connect_simply();
+}
+
+TEST(test_sys_06_no_copy_between_registered_memory_and_the_link)
+{
+	pair_open();
+	carry(WEFT_OP_SEND, BYTES, 0);
+	carry(WEFT_OP_WRITE, BYTES, 0);
+	carry(WEFT_OP_READ, BYTES, 0);
+	EXPECT_EQ(traffic_of(&ends[0]).payload_out, 2 * BYTES);
+	EXPECT_EQ(traffic_of(&ends[0]).payload_in, BYTES);
+	EXPECT_EQ(traffic_of(&ends[1]).payload_in, 2 * BYTES);
+	EXPECT_EQ(traffic_of(&ends[0]).payload_copied, 0);
+	EXPECT_EQ(traffic_of(&ends[1]).payload_copied, 0);
+	/* What is copied is counted: inline data, when it is posted. */
+	carry(WEFT_OP_SEND, INLINE, WEFT_INLINE);
+	EXPECT_EQ(traffic_of(&ends[0]).payload_copied, INLINE);
+	EXPECT_EQ(traffic_of(&ends[1]).payload_copied, 0);
+	datagrams_close();
+}
+
+TEST(test_sys_06_calls_that_wake_the_fabric_are_counted_and_none_when_it_is_awake)
+{
+	enum { ROUNDS = 50, PATIENCE_S = 60 };
+	const time_t until = time(NULL) + PATIENCE_S;
+	uint64_t before;
+
+	pair_open();
+	before = wakes_of(&ends[0]);
+	while (wakes_of(&ends[0]) == before && time(NULL) < until)
+		carry(WEFT_OP_WRITE, BYTES, 0);
+	EXPECT(wakes_of(&ends[0]) > before);
+	fabric_bed_stay_awake();
+	carry(WEFT_OP_SEND, BYTES, 0); /* they wake it for the last time, both of them */
+	before = wakes_of(&ends[0]) + wakes_of(&ends[1]);
+	for (int i = 0; i < ROUNDS; i++)
+		carry(i % 2 ? WEFT_OP_SEND : WEFT_OP_WRITE, BYTES, 0);
+	EXPECT_EQ(wakes_of(&ends[0]) + wakes_of(&ends[1]), before);
+	datagrams_close();
+}
+
+/* The thread sanitizer makes calls of its own in every thread. */
+#if defined(__has_feature)
+enum { IS_WATCHER_CALLING = __has_feature(thread_sanitizer) };
+#else
+enum { IS_WATCHER_CALLING = 0 };
+#endif
+
+/* From registered memory to that of the other end, which weft's thread there places. */
+static void *watched_run(void *unused)
+{
+	enum { PATIENCE_S = 60 };
+	const volatile uint8_t *there = ends[1].memory;
+	const time_t until = time(NULL) + PATIENCE_S;
+	uint8_t last;
+
+	(void)unused;
+	/* Before: the fabric is woken, the pages are there, the thread knows its signals. */
+	carry(WEFT_OP_WRITE, BYTES, 0);
+	carry(WEFT_OP_WRITE, BYTES, 0);
+	last = (uint8_t)(there[BYTES - 1] + 1);
+	if (!forbid_calls())
+		leave(NO_CALLS_NONE);
+	memset(ends[0].memory, last, BYTES);
+	post_one(WEFT_OP_WRITE, BYTES, 0);
+	while (there[BYTES - 1] != last && time(NULL) < until)
+		;
+	leave(there[BYTES - 1] == last ? NO_CALLS_GOOD : NO_CALLS_FAILED);
+	return NULL;
+}
+
+static void run_watched(void *unused)
+{
+	pthread_t thread;
+
+	(void)unused;
+	harness_in_child();
+	pair_open();
+	/* No thread of weft's competes for the lock of the left end. */
+	MUST(weft_adapter_drive(ends[0].adapter, true));
+	fabric_bed_stay_awake();
+	REQUIRE(pthread_create(&thread, NULL, watched_run, NULL) == 0);
+	pthread_join(thread, NULL); /* the thread ends the process */
+	leave(NO_CALLS_FAILED);
+}
+
+TEST(test_sys_06_no_call_between_registered_memory_and_the_link)
+{
+	const char *why_not = IS_WATCHER_CALLING ? "the sanitizer makes calls" : no_calls_why_not();
+	int status;
+
+	if (why_not)
+		SKIP(why_not);
+	status = child_status(run_watched, NULL);
+	REQUIRE(WIFEXITED(status));
+	EXPECT_EQ(WEXITSTATUS(status), NO_CALLS_GOOD);
 }

@@ -35,7 +35,7 @@ static struct {
 	uint64_t frames, by[BED_PATHS][NODES];
 	bool is_cut[BED_PATHS];
 	int wake;
-	atomic_bool has_ended;
+	atomic_bool has_ended, is_awake;
 } bed = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static const char *const node_names[NODES] = { "left", "right" };
@@ -195,7 +195,7 @@ static void *run(void *arg)
 			has_more = turn();
 		questions_take();
 		pthread_mutex_unlock(&bed.lock);
-		(void)poll(fds, 3, -1);
+		(void)poll(fds, 3, atomic_load(&bed.is_awake) ? 0 : -1);
 	}
 	return NULL;
 }
@@ -254,6 +254,7 @@ void fabric_bed_open(void)
 	bed.wake = eventfd(0, EFD_CLOEXEC);
 	REQUIRE(bed.wake >= 0);
 	atomic_store(&bed.has_ended, false);
+	atomic_store(&bed.is_awake, false);
 	REQUIRE(pthread_create(&bed.thread, NULL, run, NULL) == 0);
 }
 
@@ -273,6 +274,17 @@ void fabric_bed_close(void)
 	memset(bed.is_cut, 0, sizeof(bed.is_cut));
 	for (int i = 0; i < NODES; i++)
 		bed.to[i].first = bed.to[i].count = 0;
+}
+
+void fabric_bed_stay_awake(void)
+{
+	const uint64_t one = 1;
+
+	pthread_mutex_lock(&bed.lock);
+	fabric_hub_stay_awake(bed.hub, true);
+	atomic_store(&bed.is_awake, true);
+	pthread_mutex_unlock(&bed.lock);
+	REQUIRE(write(bed.wake, &one, sizeof(one)) == sizeof(one));
 }
 
 const char *fabric_bed_name(void)

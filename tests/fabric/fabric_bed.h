@@ -15,6 +15,9 @@ enum { BED_LMC = 1, BED_MTU = 2048 };
 void fabric_bed_open(void);
 void fabric_bed_close(void);
 
+/* From now on the thread does not sleep, until the bed is closed: no adapter has to wake it. */
+void fabric_bed_stay_awake(void);
+
 /* The name of the fabric. */
 const char *fabric_bed_name(void);
 

@@ -5,6 +5,7 @@ and all that passes between the switches is counted.
 
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
 """
+import json
 import os
 import re
 import subprocess
@@ -81,6 +82,9 @@ def write_by_host(fabric, storage, capture, data):
         to, by = fabric.lid("H2"), fabric.lid("H1")
         wait_until("the completion is captured", lambda: sends(frames(capture), to, by) > 0)
         tap.end()
+        carried = json.loads(run(WEFT, "stat", "--json", str(host.pid)).stdout)["adapters"][0]
+        expect_equal("payload that the adapter of the host copied (SYS-06)", carried["payload_copied"], 0)
+        expect("payload that it sent: %d" % carried["payload_out"], carried["payload_out"] >= LENGTH)
         expect("the capture lost nothing: " + tap.said(), " 0 lost" in tap.said())
         host.communicate(b"\n", timeout=PATIENCE_S)
         expect_equal("status of the host", host.returncode, 0)
@@ -91,7 +95,7 @@ def write_by_host(fabric, storage, capture, data):
     return said
 
 
-def test_sys_s1_a_host_a_switch_and_a_storage_node(folder):
+def test_sys_s1_sys_06_a_host_a_switch_and_a_storage_node(folder):
     capture, data = os.path.join(folder, "capture"), os.urandom(LENGTH)
     with Fabric(folder, LINE) as fabric:
         up(fabric)
@@ -118,7 +122,7 @@ def test_sys_s1_disks_by_name_by_gid_and_by_address_of_a_node(folder):
     path = os.path.join(folder, "data")
     with open(path, "wb") as f:
         f.write(data)
-    with Fabric(folder, LINE) as fabric:
+    with Fabric(folder, LINE, options=("--spin", "200us")) as fabric:
         up(fabric)
         fabric.await_active(*HOSTS)
         with Storage(fabric, folder) as storage:

@@ -60,6 +60,7 @@ TEST(test_rc_03_early_writes_are_taken_when_the_lost_one_comes)
 	bed_silent(b);
 	bed_unchanged(b);
 	EXPECT_EQ(ib_port_counts(b->port)->early, END - 3);
+	EXPECT_EQ(ib_port_counts(b->port)->copied, 8 * (END - 3)); /* SYS-06 */
 	MUST(put_write(b, FIRST));
 	expect_ack(b, SECOND - 1);
 	for (uint32_t n = 0; n < END; n++)

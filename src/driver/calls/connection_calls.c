@@ -66,7 +66,7 @@ enum weft_reason weft_qp_traffic(struct weft_qp *qp, struct weft_traffic *traffi
 		r = WEFT_OK;
 	ib_collect_direct(qp);
 	if (qp->tally.is_begun)
-		roce_traffic(&qp->tally, traffic);
+		roce_traffic(qp, traffic);
 	else if (qp->link)
 		link_traffic(qp->link, traffic);
 	adapter_leave(a);

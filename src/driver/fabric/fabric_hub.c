@@ -151,6 +151,11 @@ void fabric_hub_close(struct fabric_hub *h)
 	free(h);
 }
 
+void fabric_hub_stay_awake(struct fabric_hub *h, bool is_awake)
+{
+	h->is_awake = is_awake;
+}
+
 int fabric_hub_fd(const struct fabric_hub *h)
 {
 	return h->epoll;

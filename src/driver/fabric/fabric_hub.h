@@ -47,6 +47,12 @@ int fabric_hub_fd(const struct fabric_hub *h);
  */
 bool fabric_hub_run(struct fabric_hub *h);
 
+/*
+ * From the next run on, it is called again without waiting: adapters need not wake it (SYS-06).
+ * With false they do again, and that run may find something.
+ */
+void fabric_hub_stay_awake(struct fabric_hub *h, bool is_awake);
+
 enum fabric_hub_result {
 	FABRIC_HUB_TAKEN,   /* it is in the ring of its adapter, or there is none for it */
 	FABRIC_HUB_NO_ROOM, /* offer it again when fabric_hub_ready() has told the port */

@@ -308,8 +308,19 @@ static void record_take(struct hub_adapter *a, size_t record)
 		hub_say(a, &wake);
 }
 
-/* True: it may have more. */
-static bool frames_take(struct fabric_hub *h, struct hub_adapter *a)
+/* What becomes of an adapter's ring: it has more, is looked at again, or its adapter wakes us. */
+enum after { AFTER_MORE, AFTER_LOOK, AFTER_REST };
+
+static enum after ring_empty(struct fabric_hub *h, struct hub_adapter *a)
+{
+	if (a->in.is_broken || hub_is_gone(a))
+		return AFTER_REST;
+	if (h->is_awake)
+		return AFTER_LOOK;
+	return ring_rest(&a->in) || a->in.is_broken ? AFTER_REST : AFTER_MORE;
+}
+
+static enum after frames_take(struct fabric_hub *h, struct hub_adapter *a)
 {
 	size_t record = 0;
 
@@ -319,17 +330,17 @@ static bool frames_take(struct fabric_hub *h, struct hub_adapter *a)
 		uint32_t length;
 
 		if (hub_is_gone(a) && a->left == 0)
-			return false;
+			return AFTER_REST;
 		length = frame_read(a, frame, &record);
 		if (length == 0)
-			return !ring_rest(&a->in) && !a->in.is_broken;
+			return i > 0 && h->is_awake ? AFTER_MORE : ring_empty(h, a);
 		a->is_blocked = !post(h, a, frame, length);
 		if (a->is_blocked)
-			return false;
+			return AFTER_REST;
 		h->counts.frames_in++;
 		record_take(a, record);
 	}
-	return true;
+	return AFTER_MORE;
 }
 
 bool hub_frames_take(struct fabric_hub *h)
@@ -342,10 +353,11 @@ bool hub_frames_take(struct fabric_hub *h)
 		list_add_tail(&turn, list_pop(&h->active));
 	while (!list_is_empty(&turn)) {
 		struct hub_adapter *a = CONTAINER_OF(list_pop(&turn), struct hub_adapter, active);
+		enum after after = frames_take(h, a);
 
-		if (frames_take(h, a)) {
+		if (after != AFTER_REST) {
 			hub_activate(h, a);
-			has_more = true;
+			has_more |= after == AFTER_MORE;
 		} else if (a->in.is_broken || a->out.is_broken) {
 			h->counts.broken++;
 			hub_adapter_end(h, a);

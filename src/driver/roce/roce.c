@@ -418,9 +418,20 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 	};
 }
 
-/* All payload counts as copied: packets are assembled contiguously, and placed from buffers. */
-void roce_traffic(const struct qp_tally *of, struct weft_traffic *t)
+/*
+ * SYS-06: at a port of a fabric packets are made in the memory of its link, and placed from there;
+ * else they are assembled contiguously, and placed from buffers, so that all payload is copied.
+ */
+static uint64_t copied(const struct roce *r, uint64_t payload, uint64_t besides)
 {
+	return r->fabric ? besides : payload + besides;
+}
+
+void roce_traffic(const struct weft_qp *qp, struct weft_traffic *t)
+{
+	const struct roce *r = roce_of(adapter_of(qp->adapter)->net);
+	const struct qp_tally *of = &qp->tally;
+
 	*t = (struct weft_traffic){
 		.messages_in = of->messages_in,
 		.messages_out = of->messages_out,
@@ -430,7 +441,7 @@ void roce_traffic(const struct qp_tally *of, struct weft_traffic *t)
 		.bytes_out = of->bytes_out,
 		.payload_in = of->payload_in,
 		.payload_out = of->payload_out,
-		.payload_copied = of->payload_in + of->payload_out,
+		.payload_copied = copied(r, of->payload_in + of->payload_out, of->copied),
 	};
 }
 
@@ -452,7 +463,7 @@ static void traffic(const struct carrier *c, struct weft_traffic *sum)
 		.bytes_out = line.bytes_out + near->bytes_out,
 		.payload_in = port->payload_in,
 		.payload_out = port->payload_out,
-		.payload_copied = port->payload_in + port->payload_out,
+		.payload_copied = copied(r, port->payload_in + port->payload_out, port->copied),
 		.calls_in = line.calls_in,
 		.calls_out = line.calls_out,
 		.calls_empty = line.calls_empty,

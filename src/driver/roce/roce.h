@@ -126,7 +126,7 @@ void roce_take_events(struct roce *roce);
 void roce_tell(const struct roce *roce, struct weft_roce_counts *counts);
 
 /* The counters of a queue pair. */
-void roce_traffic(const struct qp_tally *of, struct weft_traffic *t);
+void roce_traffic(const struct weft_qp *qp, struct weft_traffic *t);
 
 /* When the next rate-limited queue pair may send again. */
 uint64_t roce_pace_due(const struct roce *roce);

@@ -19,7 +19,7 @@ static void look_at_roce(const struct weft_qp *qp, struct stat_qp *seen)
 	seen->has_link = ib_conn_of(qp) != NULL;
 	seen->is_near = seen->has_link && ib_is_near(ib_conn_of(qp));
 	seen->tally = qp->tally;
-	roce_traffic(&qp->tally, &seen->traffic);
+	roce_traffic(qp, &seen->traffic);
 	seen->has_path = qp->ends.peer.family != 0;
 	seen->local = qp->ends.local;
 	seen->remote = qp->ends.peer;
