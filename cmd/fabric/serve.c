@@ -13,6 +13,7 @@
 #include "cmd/roles/rio_role.h"
 #include "cmd/topology/topology_file.h"
 #include "roles/fabric_server.h"
+#include "wire/iba.h"
 
 static void stop(void *server)
 {
@@ -59,6 +60,8 @@ static void tell(void *context, const char *line)
 
 struct wishes {
 	const char *name;
+	bool has_mtu;
+	uint64_t mtu_bytes;
 	struct fabric_cut_files cut;
 	uint64_t spin_ns;
 };
@@ -67,6 +70,11 @@ static bool open_all(const struct topology *t, const struct wishes *w, struct fa
 		     struct fabric_server **s)
 {
 	const struct fabric_server_part part = { .cut = cut, .tell = tell };
+	const struct fabric_server_options options = {
+		.name = w->name,
+		.part = w->cut.parts ? &part : NULL,
+		.mtu = iba_mtu_code((uint32_t)w->mtu_bytes),
+	};
 	char text[REASON_TEXT], why[CONFIG_FILE_WHY];
 	enum weft_reason reason;
 
@@ -74,7 +82,7 @@ static bool open_all(const struct topology *t, const struct wishes *w, struct fa
 		fprintf(stderr, "weft fabric: %s\n", why);
 		return false;
 	}
-	reason = fabric_server_open(t, w->name, w->cut.parts ? &part : NULL, s);
+	reason = fabric_server_open(t, &options, s);
 	if (reason == WEFT_OK)
 		return true;
 	fprintf(stderr, "weft fabric: %s\n", reason_text(reason, text));
@@ -105,11 +113,21 @@ static int serve(const char *path, const struct wishes *w)
 	return status;
 }
 
+static bool is_mtu(uint64_t bytes)
+{
+	return bytes > 0 && bytes <= UINT32_MAX &&
+	       iba_mtu_bytes(iba_mtu_code((uint32_t)bytes)) == bytes;
+}
+
 int fabric_serve(int argc, char **argv)
 {
 	struct wishes w = { 0 };
 	const struct cmd_option options[] = {
 		{ .name = "name", .text = &w.name },
+		{ .name = "mtu",
+		  .is_given = &w.has_mtu,
+		  .read = quantity_size,
+		  .to = &w.mtu_bytes },
 		{ .name = "parts", .text = &w.cut.parts },
 		{ .name = "part", .text = &w.cut.name },
 		{ .name = "key", .text = &w.cut.key },
@@ -126,5 +144,7 @@ int fabric_serve(int argc, char **argv)
 		return fabric_misused("the name of a fabric has 1 to 40 characters");
 	if (!w.cut.parts != !w.cut.name || (w.cut.key && !w.cut.parts))
 		return fabric_misused("a part has its --part, and the --parts that there are");
+	if (w.has_mtu && !is_mtu(w.mtu_bytes))
+		return fabric_misused("the MTU of a fabric is 256, 512, 1024, 2048 or 4096");
 	return serve(argv[optind], &w);
 }

@@ -37,6 +37,7 @@ static int agents_init(struct fabric *f, const struct topology *t, uint32_t node
 		.guid = guid_of(t, node),
 		.description = from->name,
 		.lanes = f->cfg.link.lanes,
+		.mtu = f->cfg.mtu,
 		.linear_max = f->cfg.linear_max,
 		.multicast_max = f->cfg.multicast_max,
 	};

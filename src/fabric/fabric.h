@@ -37,6 +37,7 @@ struct fabric_cfg {
 	bool is_cut_through;	/* a frame goes on when its head has come (FAB-18) */
 	bool has_vcrc;		/* frames that are taken have theirs; else it is 0 */
 	uint64_t seed;		/* of what cables damage */
+	uint8_t mtu;		/* code of the greatest of all ports; 0: of 4096 bytes */
 	const bool *are_here;	/* nodes, the others are elsewhere; NULL: all; only for the open */
 };
 

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/least.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/fabric_client.h"
 #include "driver/sys/system_reason.h"
 #include "driver/sys/turns.h"
 #include "roles/card_inside.h"
@@ -149,6 +150,10 @@ static bool open_all(struct card *c, char why[CONFIG_FILE_WHY])
 	char lan_why[LAN_WHY] = "";
 	enum weft_reason r;
 
+	if (k->wire == RDMA_IWARP && fabric_client_node())
+		return config_refuse(why,
+				     "wire iwarp goes by TCP, which a node of a fabric has not: "
+				     "wire roce");
 	if (!card_frames_open(c))
 		return config_refuse(why, "there is no memory for it");
 	if (lan_open(k->port.is, &c->port, lan_why) != WEFT_OK)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/sys/fabric_address.h"
 #include "lan/plan.h"
 #include "rio/config_words.h"
 #include "rio/names.h"
@@ -325,11 +326,11 @@ static bool read_address(const char *path, struct card_file *f, char why[CONFIG_
 	bool is_unit = c->role == RIO_CARD_UNIT;
 	const char *text = is_unit ? c->listen.is : c->peers[0].address;
 
-	return (weft_address_parse(text, &f->address) == WEFT_OK &&
+	return (fabric_address_parse(text, &f->address) == WEFT_OK &&
 		(is_unit || (f->address.family != 0 && f->address.port != 0))) ||
 	       config_refuse(why,
 			     "%s:%u: an address is 192.0.2.1:7480 or [2001:db8::1]:7480, "
-			     "and to listen also :7480",
+			     "at a node of a fabric also NODE:7480, and to listen :7480",
 			     path, is_unit ? c->listen.line : c->peers[0].line);
 }
 

@@ -118,8 +118,9 @@ static enum weft_reason trunks_open(struct fabric_server *s, const struct fabric
 }
 
 static enum weft_reason open_all(struct fabric_server *s, const struct topology *t,
-				 const struct fabric_server_part *part)
+				 const struct fabric_server_options *options)
 {
+	const struct fabric_server_part *part = options->part;
 	struct fabric_cfg cfg = fabric_cfg_live();
 	enum weft_reason r;
 
@@ -131,6 +132,7 @@ static enum weft_reason open_all(struct fabric_server *s, const struct topology 
 		return WEFT_R_NO_MEMORY;
 	if (part)
 		cfg.are_here = part->cut->are_here;
+	cfg.mtu = options->mtu;
 	r = listen_at(s);
 	if (r == WEFT_OK)
 		r = fabric_open(t, &cfg, &s->fabric);
@@ -144,11 +146,12 @@ static enum weft_reason open_all(struct fabric_server *s, const struct topology 
 	return r == WEFT_OK ? watch(s, s->wake, &s->wake) : r;
 }
 
-enum weft_reason fabric_server_open(const struct topology *t, const char *name,
-				    const struct fabric_server_part *part,
+enum weft_reason fabric_server_open(const struct topology *t,
+				    const struct fabric_server_options *options,
 				    struct fabric_server **out)
 {
 	struct fabric_server *s = calloc(1, sizeof(*s));
+	const char *name = options->name;
 	enum weft_reason r;
 
 	if (!s)
@@ -159,7 +162,7 @@ enum weft_reason fabric_server_open(const struct topology *t, const char *name,
 	s->epoll = s->listener = s->wake = -1;
 	s->begin_ns = clock_ns();
 	list_init(&s->ports);
-	r = open_all(s, t, part);
+	r = open_all(s, t, options);
 	if (r == WEFT_OK)
 		*out = s;
 	else

@@ -27,12 +27,15 @@ struct fabric_server_part {
 	void *context;
 };
 
-/*
- * The name is that of WEFT_FABRIC, or "fabric", if it is NULL. part: NULL if the fabric is not cut.
- * The topology is not needed afterwards. WEFT_R_FABRIC_TAKEN: there is one of that name.
- */
-enum weft_reason fabric_server_open(const struct topology *t, const char *name,
-				    const struct fabric_server_part *part,
+struct fabric_server_options {
+	const char *name;		       /* NULL: that of WEFT_FABRIC, or "fabric" */
+	const struct fabric_server_part *part; /* NULL: the fabric is not cut */
+	uint8_t mtu; /* code of the greatest (iba_mtu_code()); 0: 4096 bytes */
+};
+
+/* The topology is not needed afterwards. WEFT_R_FABRIC_TAKEN: there is one of that name. */
+enum weft_reason fabric_server_open(const struct topology *t,
+				    const struct fabric_server_options *options,
 				    struct fabric_server **s);
 void fabric_server_close(struct fabric_server *own_s);
 

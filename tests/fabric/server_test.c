@@ -64,7 +64,7 @@ static void bed_open(void)
 
 	topology_read(&t);
 	REQUIRE(setenv("WEFT_FABRIC", name_of_test(), 1) == 0);
-	MUST(fabric_server_open(&t, NULL, NULL, &bed.server));
+	MUST(fabric_server_open(&t, &(struct fabric_server_options){ 0 }, &bed.server));
 	topology_fini(&t);
 	REQUIRE(pthread_create(&bed.thread, NULL, run, bed.server) == 0);
 }
@@ -259,7 +259,7 @@ static void part_open(struct fabric_cut *cut)
 	cut->parts->parts[0].address = (struct weft_address){ .family = 4, .ip = { 127, 0, 0, 1 } };
 	topology_read(&t);
 	REQUIRE(setenv("WEFT_FABRIC", name_of_test(), 1) == 0);
-	MUST(fabric_server_open(&t, NULL, &part, &bed.server));
+	MUST(fabric_server_open(&t, &(struct fabric_server_options){ .part = &part }, &bed.server));
 	topology_fini(&t);
 	REQUIRE(pthread_create(&bed.thread, NULL, run, bed.server) == 0);
 }
@@ -291,8 +291,9 @@ TEST(test_fab_22d_a_second_fabric_of_a_name_is_refused)
 
 	bed_open();
 	topology_read(&t);
-	EXPECT_EQ(fabric_server_open(&t, NULL, NULL, &other), WEFT_R_FABRIC_TAKEN);
-	MUST(fabric_server_open(&t, "another", NULL, &other));
+	EXPECT_EQ(fabric_server_open(&t, &(struct fabric_server_options){ 0 }, &other),
+		  WEFT_R_FABRIC_TAKEN);
+	MUST(fabric_server_open(&t, &(struct fabric_server_options){ .name = "another" }, &other));
 	EXPECT_STR(fabric_server_name(other), "another");
 	fabric_server_close(other);
 	topology_fini(&t);
@@ -308,7 +309,9 @@ TEST(test_fab_22d_a_fabric_whose_adapters_are_anothers_is_refused)
 
 	MUST(fabric_hub_open(&config, name_of_test(), &hub));
 	topology_read(&t);
-	EXPECT_EQ(fabric_server_open(&t, name_of_test(), NULL, &server), WEFT_R_FABRIC_TAKEN);
+	EXPECT_EQ(fabric_server_open(&t, &(struct fabric_server_options){ .name = name_of_test() },
+				     &server),
+		  WEFT_R_FABRIC_TAKEN);
 	topology_fini(&t);
 	fabric_hub_close(hub);
 }

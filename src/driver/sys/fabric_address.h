@@ -34,6 +34,12 @@ static inline struct weft_address fabric_address_gid(const struct fabric_msg_por
 	return a;
 }
 
+/*
+ * As weft_address_parse(), and at a node of a fabric "NODE:SERVICE", whose address is of IPv4.
+ * WEFT_R_ADDRESS: it is neither.
+ */
+enum weft_reason fabric_address_parse(const char *text, struct weft_address *a);
+
 /* The GID of an address where to listen; any address has family 0, and is all ports. */
 enum weft_reason fabric_address_own(const struct weft_address *a, struct weft_address *gid);
 
