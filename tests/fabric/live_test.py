@@ -132,8 +132,10 @@ def test_fabric_says_why_it_does_not_run(folder):
         expect(fabric.state("H1"), "State: Down" in fabric.state("H1"))
         expect_equal("mend", fabric.weft("mend", "S1:1"), "1 cable\n")
         expect(fabric.state("H1"), "State: Initializing" in fabric.state("H1"))
-    for words in (["run"], ["run", "a", "b"], ["run", "x", "--name", ""], ["cut"], ["cut", ":1"], ["cut", "S1:0"],
-                  ["cut", "S1:x"], ["cut", "S1:1", "2"], ["top", "x"], ["capture", "S1"], ["capture", ":1", "x"], ["errors", "S1:1"], ["degrade", "S1:1", "0"], ["what"], []):
+    for words in (["run"], ["run", "a", "b"], ["run", "x", "--name", ""], ["run", "x", "--mtu", "0"],
+                  ["run", "x", "--mtu", "300"], ["run", "x", "--mtu", "8192"], ["cut"], ["cut", ":1"], ["cut", "S1:0"],
+                  ["cut", "S1:x"], ["cut", "S1:1", "2"], ["top", "x"], ["capture", "S1"], ["capture", ":1", "x"],
+                  ["errors", "S1:1"], ["degrade", "S1:1", "0"], ["what"], []):
         expect(repr(words), "usage: weft fabric" in refused("fabric", *words))
     for words in (["cut", "S1"], ["top", "--once"], ["top"], ["capture", "S1", "x"]):
         expect(repr(words), "(fabric_absent)" in refused("fabric", *words))
