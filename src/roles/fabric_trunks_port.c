@@ -91,13 +91,13 @@ void trunk_ports_joined(struct fabric_trunks *t, uint32_t part)
 	t->peers[part].has_news = true;
 }
 
-/* Of a part that is joined with this one none but itself is believed. */
-static bool is_believed(const struct fabric_trunks *t, uint32_t part, uint32_t node)
+/* From others: of a part that is joined with this one none but itself is believed. */
+static bool is_heard_of(const struct fabric_trunks *t, uint32_t node)
 {
 	uint32_t of = t->config.cut->part_of[node];
 
-	return of == part || (of != t->config.cut->self &&
-			      (!t->peers[of].line || t->peers[of].line->state != TRUNK_UP));
+	return of != t->config.cut->self &&
+	       (!t->peers[of].line || t->peers[of].line->state != TRUNK_UP);
 }
 
 enum weft_reason trunk_port_take(struct fabric_trunks *t, uint32_t part,
@@ -110,7 +110,9 @@ enum weft_reason trunk_port_take(struct fabric_trunks *t, uint32_t part,
 	    !has_address(t->config.fabric, node, m->port.port))
 		return WEFT_R_TRUNK_FORM;
 	k = known_at(t, node, m->port.port);
-	if (m->port.serial <= k->serial || !is_believed(t, part, node))
+	/* A part tells of its own nodes in order; what another one passes on may be late. */
+	if (t->config.cut->part_of[node] != part &&
+	    (m->port.serial <= k->serial || !is_heard_of(t, node)))
 		return WEFT_OK;
 	k->serial = m->port.serial;
 	fabric_port_hear(t->config.fabric, node, &m->port);

@@ -437,17 +437,49 @@ TEST(test_fab_22_a_part_tells_the_addresses_of_its_ports_and_those_alone_are_bel
 		turn(&b);
 	EXPECT_EQ(fabric_node_look(b.fabric, H2)->ports[1].info.lid, 77);
 	EXPECT_EQ(fabric_node_look(b.fabric, H1)->ports[1].info.lid, 0);
-	m.cable = H2;
-	m.port.port = 1;
 	m.port.serial = 4; /* an earlier one, that was under way for longer */
 	m.port.info.lid = 78;
 	message_send(&l, &m);
+	m.cable = H2;
 	m.port.serial = 6;
 	m.port.port = 2; /* it has one port */
 	message_send(&l, &m);
 	expect_end(&b, "part b is gone: ", WEFT_R_TRUNK_FORM);
 	EXPECT_EQ(fabric_node_look(b.fabric, H2)->ports[1].info.lid, 77);
+	EXPECT_EQ(fabric_node_look(b.fabric, S3)->ports[0].info.lid, 77);
 	liar_close(&l);
+	bed_close(&b);
+}
+
+/* Whatever others have said of its nodes before, with the greatest of serial numbers. */
+TEST(test_fab_22_a_part_that_is_joined_is_believed_of_its_own_nodes)
+{
+	enum { S3 = 2 };
+	struct trunk_message m = { .kind = TRUNK_PORT,
+				   .cable = S3, /* of part c */
+				   .port = { .serial = UINT64_MAX,
+					     .info = { .lid = 66, .state = SM_PORT_ACTIVE } } };
+	struct bed b;
+	struct liar l, c;
+
+	bed_open(&b);
+	joined(&b, &l);
+	message_send(&l, &m);
+	while (!fabric_trunks_knows(b.trunks, S3, 0))
+		turn(&b);
+	EXPECT_EQ(fabric_node_look(b.fabric, S3)->ports[0].info.lid, 66);
+	liar_open(&b, &c, &b.c);
+	hello_send(&b, &c);
+	await_said(&b, "part c is joined");
+	m.port.serial = 5;
+	m.port.info.lid = 77;
+	message_send(&c, &m);
+	m.port.port = 1; /* which has no address: what came before it has been taken */
+	message_send(&c, &m);
+	await_said(&b, "part c is gone");
+	EXPECT_EQ(fabric_node_look(b.fabric, S3)->ports[0].info.lid, 77);
+	liar_close(&l);
+	liar_close(&c);
 	bed_close(&b);
 }
 
