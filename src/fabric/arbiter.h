@@ -18,11 +18,11 @@ struct fabric_turns {
 };
 
 struct fabric_arbiter {
-	struct fabric_turns high, low;
-	uint8_t high_limit; /* in units of 4096 bytes; FABRIC_LIMIT_NONE: no limit */
 	uint32_t high_used; /* flits since low priority had its turn, while it was ready */
 	uint32_t high_lanes, low_lanes; /* a bit for each lane that a table has */
+	uint8_t high_limit;		/* in units of 4096 bytes; FABRIC_LIMIT_NONE: no limit */
 	bool is_high;			/* the table that had the last turn */
+	struct fabric_turns high, low;
 };
 
 /* All lanes in turn, at low priority. */

@@ -50,9 +50,9 @@ enum engine_lane {
 	ENGINE_LOCAL  /* of what the owner gets that came by no link */
 };
 
-/* A run under way. */
+/* A run under way: two cache lines. */
 struct engine_flight {
-	struct wheel_timer timer;
+	_Alignas(FABRIC_LINE_BYTES) struct wheel_timer timer;
 	struct engine_flight *next; /* unused */
 	uint32_t to;		    /* the end */
 	uint32_t life;		    /* of the link */
@@ -60,25 +60,32 @@ struct engine_flight {
 	struct fabric_run run;
 };
 
-/* One end of a cable. */
+/* What leaves on a lane. */
+struct engine_out {
+	struct fabric_waiting waiting;
+	uint64_t given_ns; /* when the frame was given that the link has */
+};
+
+/* One end of a cable, in cache lines as struct fabric_link is. */
 struct engine_end {
-	struct fabric_link link;
+	_Alignas(FABRIC_LINE_BYTES) struct fabric_link link;
 	uint32_t node, port;
 	uint32_t next_marked; /* end with something to send */
 	bool is_marked;
 	bool is_away;	       /* in another process */
-	uint32_t local_errors; /* damaged flits that good ones have not made up for */
-	uint32_t silences;     /* deadlines in a row at which the other end had not answered */
 	bool is_lossy;	       /* what it sends may be damaged, or was since the link is up */
 	uint32_t life;	       /* counts how often the link went up */
+	uint32_t local_errors; /* damaged flits that good ones have not made up for */
+	uint32_t silences;     /* deadlines in a row at which the other end had not answered */
 	/* Out. */
 	uint64_t flit_x16; /* time of a flit, in 1/16 ns */
 	uint64_t idle_x16; /* since when, or when again, nothing is on the line */
 	uint64_t one_in_bits;
-	struct wheel_timer free, due, age;
-	uint64_t given_ns[FLIT_LANES]; /* when the frame was given that the link has on a lane */
-	struct fabric_waiting waiting[FLIT_LANES];
-	uint64_t errors_settled, losses_settled, overruns_settled; /* in the counters of its port */
+	uint64_t overruns_settled; /* in the counter of its port */
+	struct wheel_timer free, due;
+	struct engine_out outs[FLIT_LANES];
+	struct wheel_timer age;
+	uint64_t errors_settled, losses_settled; /* in the counters of its port */
 };
 
 /* The owner of an endnode's or router's port, or of port 0 of a switch. */

@@ -25,9 +25,10 @@ static struct engine_flight *flight_new(struct fabric *f)
 		f->flights = flight->next;
 		return flight;
 	}
-	s = calloc(1, sizeof(*s));
+	s = aligned_alloc(FABRIC_LINE_BYTES, sizeof(*s));
 	if (!s)
 		return NULL;
+	memset(s, 0, sizeof(*s));
 	s->next = f->flight_slabs;
 	f->flight_slabs = s;
 	for (uint32_t i = 1; i < SLAB_FLIGHTS; i++) {
@@ -254,7 +255,7 @@ static uint64_t old_at(const struct fabric *f, const struct engine_end *e, uint8
 
 	if (!engine_is_switch(n) || !fabric_link_is_stalled(&e->link, lane))
 		return UINT64_MAX;
-	return deadline_after(e->given_ns[lane],
+	return deadline_after(e->outs[lane].given_ns,
 			      engine_life_ns(n->agents.ports[e->port].info.head_of_queue_life));
 }
 

@@ -146,7 +146,7 @@ static bool give_to(struct fabric *f, struct engine_node *n, uint32_t port, stru
 	if (!is_let_out(f, n, port, fr))
 		return true;
 	fabric_link_give(&out->link, fr->out_lane, fr);
-	out->given_ns[fr->out_lane] = f->now_ns;
+	out->outs[fr->out_lane].given_ns = f->now_ns;
 	engine_mark_end(f, n->ports[port].end);
 	return true;
 }
@@ -181,14 +181,14 @@ void engine_relay(struct fabric *f, struct fabric_lane *in)
 			continue;
 		}
 		out = end_at(f, n, (uint32_t)__builtin_ctzll(fr->pending));
-		fabric_waiting_add(&out->waiting[fr->out_lane], in);
+		fabric_waiting_add(&out->outs[fr->out_lane].waiting, in);
 	}
 }
 
 void engine_relay_freed(struct fabric *f, uint32_t end, uint32_t lane)
 {
 	struct engine_end *out = &f->ends[end];
-	struct fabric_waiting *w = &out->waiting[lane];
+	struct fabric_waiting *w = &out->outs[lane].waiting;
 
 	while (w->first && (!out->link.is_up || fabric_link_is_free(&out->link, (uint8_t)lane))) {
 		struct fabric_lane *in = fabric_waiting_pop(w);

@@ -137,11 +137,15 @@ static bool measure(struct fabric *f, const struct topology *t, uint32_t *ports)
 
 static bool memory_get(struct fabric *f, uint32_t ports)
 {
+	const size_t ends = 2 * (size_t)f->cable_count + 1;
+
 	f->wheel = wheel_open(0);
 	f->nodes = calloc(f->node_count + 1U, sizeof(*f->nodes));
 	f->ports = calloc(ports + 1U, sizeof(*f->ports));
 	f->cables = calloc(f->cable_count + 1U, sizeof(*f->cables));
-	f->ends = calloc(2 * (size_t)f->cable_count + 1, sizeof(*f->ends));
+	f->ends = aligned_alloc(FABRIC_LINE_BYTES, ends * sizeof(*f->ends));
+	if (f->ends)
+		memset(f->ends, 0, ends * sizeof(*f->ends));
 	f->owners = calloc(f->owner_count + 1U, sizeof(*f->owners));
 	return f->wheel && f->nodes && f->ports && f->cables && f->ends && f->owners;
 }

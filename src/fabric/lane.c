@@ -8,11 +8,10 @@
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-enum { SLAB_BYTES = 1 << 16, SMALL = 0, LARGE = 1, SMALL_BYTES = 4 * FLIT_DATA, ALIGN = 16 };
+enum { SLAB_BYTES = 1 << 16, SMALL = 0, LARGE = 1, SMALL_BYTES = 4 * FLIT_DATA };
 
 struct fabric_slab {
-	struct fabric_slab *next;
-	uint64_t padding; /* what follows is aligned */
+	_Alignas(FABRIC_LINE_BYTES) struct fabric_slab *next;
 };
 
 void fabric_pool_init(struct fabric_pool *p, uint64_t bytes_max)
@@ -38,7 +37,7 @@ static uint8_t *more(struct fabric_pool *p, size_t size, uint32_t *count)
 
 	if (p->taken_max - p->taken_bytes < SLAB_BYTES)
 		return NULL;
-	s = calloc(1, SLAB_BYTES);
+	s = aligned_alloc(FABRIC_LINE_BYTES, SLAB_BYTES);
 	if (!s)
 		return NULL;
 	*s = (struct fabric_slab){ .next = p->slabs };
@@ -70,7 +69,8 @@ static bool more_bytes(struct fabric_pool *p, uint32_t size)
 	uint32_t count;
 	uint8_t *at;
 
-	each = (sizeof(struct fabric_bytes) + room + ALIGN - 1) / ALIGN * ALIGN;
+	each = sizeof(struct fabric_bytes) + room + FABRIC_LINE_BYTES - 1;
+	each -= each % FABRIC_LINE_BYTES;
 	at = more(p, each, &count);
 	if (!at)
 		return false;

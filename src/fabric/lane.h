@@ -18,7 +18,11 @@
 #include "wire/flit.h"
 #include "wire/iba_frame.h"
 
-enum { FABRIC_FRAME_FLITS = (IBA_FRAME_MAX + FLIT_DATA - 1) / FLIT_DATA, FABRIC_SIZES = 2 };
+enum {
+	FABRIC_FRAME_FLITS = (IBA_FRAME_MAX + FLIT_DATA - 1) / FLIT_DATA,
+	FABRIC_SIZES = 2,
+	FABRIC_LINE_BYTES = 64 /* of a cache */
+};
 
 struct fabric_lane;
 struct fabric_slab;
@@ -30,11 +34,13 @@ struct fabric_bytes {
 	uint8_t at[];
 };
 
+/* A cache line. */
 struct fabric_frame {
 	struct fabric_frame *next; /* on its lane, or unused */
 	struct fabric_lane *lane;
 	struct fabric_bytes *data;
 	uint64_t pending; /* outputs that it waits for, once it was routed */
+	uint64_t tail_ns; /* when its last flit came, or will */
 	uint32_t flits, bytes;
 	uint32_t references; /* outputs that have it */
 	uint16_t vcrc;	     /* as it leaves, once it was made */
@@ -44,10 +50,9 @@ struct fabric_frame {
 	bool has_vcrc;
 	bool is_whole;
 	bool is_routed;
-	bool is_passed;	  /* no more outputs get it */
-	bool is_kept;	  /* by the node's agents: the owner does not get it */
-	bool is_broken;	  /* its VCRC was wrong: it goes no further */
-	uint64_t tail_ns; /* when its last flit came, or will */
+	bool is_passed; /* no more outputs get it */
+	bool is_kept;	/* by the node's agents: the owner does not get it */
+	bool is_broken; /* its VCRC was wrong: it goes no further */
 };
 
 struct fabric_pool {
@@ -60,6 +65,7 @@ struct fabric_pool {
 	uint64_t used;			 /* frames' bytes, each counted once */
 };
 
+/* A cache line. */
 struct fabric_lane {
 	struct fabric_pool *pool;
 	struct fabric_frame *head, *last; /* next to leave; last that came */

@@ -206,7 +206,8 @@ static void frame_count(struct fabric_link *l, const struct fabric_frame *f)
 {
 	l->counts.frames_sent++;
 	l->counts.words_sent += f->bytes / 4;
-	l->counts.multicast_sent += fabric_frame_is_multicast(f);
+	if (fabric_frame_is_multicast(f))
+		l->counts.multicast_sent++;
 }
 
 /* The next flits of a lane's frame enter the window. */
@@ -222,14 +223,14 @@ static void piece_begin(struct fabric_link *l, uint32_t ready, uint8_t lane)
 		flits = 1 + fabric_arbiter_more(&l->arbiter, ready, lane, flits - 1);
 	l->window[l->run_end++ % FABRIC_RUNS] = (struct fabric_sent){
 		.frame = f,
-		.index = l->sending_at[lane],
 		.sequence = l->end,
-		.flits = (uint16_t)flits,
+		.index = l->sending_at[lane],
+		.flits = (uint8_t)flits,
 		.lane = lane,
 	};
 	l->end = (uint16_t)(l->end + flits);
 	l->sent[lane] = (uint16_t)(l->sent[lane] + flits);
-	l->sending_at[lane] += flits;
+	l->sending_at[lane] = (uint8_t)(l->sending_at[lane] + flits);
 	if (l->sending_at[lane] < f->flits)
 		return;
 	l->sending[lane] = NULL;
@@ -287,7 +288,8 @@ bool fabric_link_send(struct fabric_link *l, uint64_t now_ns, struct fabric_run 
 	} else {
 		ready = ready_lanes(l);
 		lane = ready && has_window(l) ? fabric_arbiter_pick(&l->arbiter, ready) : -1;
-		l->counts.waits += l->is_stalled;
+		if (l->is_stalled)
+			l->counts.waits++;
 		has_sent = lane >= 0;
 		if (has_sent) {
 			piece_begin(l, ready, (uint8_t)lane);
@@ -354,8 +356,8 @@ static void acknowledge(struct fabric_link *l, uint16_t sequence)
 
 		if (done < s->flits) {
 			s->sequence = sequence;
-			s->index += done;
-			s->flits = (uint16_t)(s->flits - done);
+			s->index = (uint8_t)(s->index + done);
+			s->flits = (uint8_t)(s->flits - done);
 			break;
 		}
 		l->run_begin++;
@@ -364,6 +366,8 @@ static void acknowledge(struct fabric_link *l, uint16_t sequence)
 	}
 	if (is_ahead)
 		rewind(l);
+	if (l->run_begin == l->run_end) /* what comes next lies where the cache has it */
+		l->run_begin = l->run_next = l->run_end = 0;
 }
 
 static void ack_take(struct fabric_link *l, uint64_t now_ns, const struct fabric_run *r)
@@ -401,7 +405,8 @@ static void taken(struct fabric_link *l, uint64_t now_ns, uint32_t lane, uint32_
 
 		l->counts.frames_taken++;
 		l->counts.words_taken += f->bytes / 4;
-		l->counts.multicast_taken += fabric_frame_is_multicast(f);
+		if (fabric_frame_is_multicast(f))
+			l->counts.multicast_taken++;
 	}
 	l->unacknowledged += flits;
 	if (l->unacknowledged >= FABRIC_ACK_FLITS)

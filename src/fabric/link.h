@@ -35,11 +35,13 @@ struct fabric_link_cfg {
 };
 
 struct fabric_link_counts {
-	uint64_t flits_sent, flits_resent, acks_sent;
-	uint64_t flits_taken, acks_taken;
-	uint64_t frames_sent, frames_taken, frames_lost; /* lost: the link went down */
-	uint64_t words_sent, words_taken;		 /* of whole frames, 4 bytes each */
-	uint64_t multicast_sent, multicast_taken;	 /* frames of these */
+	/* Of each frame: in one cache line. */
+	uint64_t flits_sent, frames_sent, flits_taken, frames_taken;
+	uint64_t words_sent, words_taken; /* of whole frames, 4 bytes each */
+	uint64_t acks_sent, acks_taken;
+	uint64_t flits_resent;
+	uint64_t frames_lost;			  /* the link went down */
+	uint64_t multicast_sent, multicast_taken; /* frames of these */
 	uint64_t damaged, malformed, overruns;
 	uint64_t broken;   /* frames whose VCRC is wrong, though their flits are right */
 	uint64_t recovers; /* flits were asked for, or sent again after silence */
@@ -60,41 +62,44 @@ struct fabric_run {
 /* A run that was sent. */
 struct fabric_sent {
 	struct fabric_frame *frame;
-	uint32_t index;
-	uint16_t sequence, flits;
+	uint16_t sequence;
+	uint8_t index, flits; /* a frame has fewer */
 	uint8_t lane;
 };
 
+/*
+ * Fields are in the order of cache lines, as far as the link begins with one: those that each frame
+ * needs come together, by direction, then those of a lane. A fabric has very many ends.
+ */
 struct fabric_link {
-	struct fabric_link_cfg cfg;
-	uint32_t lanes; /* a bit for each */
-	bool is_up;
-
 	/*
 	 * Out. The window is `acked` to `end`, in runs `run_begin` to `run_end`; `next` is its end,
 	 * or the flit that is sent again, of run `run_next`.
 	 */
 	uint16_t acked, next, end;
+	uint16_t expected; /* in */
 	uint32_t run_begin, run_next, run_end;
+	uint32_t lanes;		/* a bit for each */
 	uint32_t sending_lanes; /* a bit for each that has a frame */
+	bool is_up;
 	bool is_stalled, wants_ack;
-
 	/* In. */
 	bool owes_ack, wants_resend, has_asked;
 	uint8_t credit_lane;   /* whose limit the next run tells */
 	uint32_t hungry_lanes; /* on which the other end may soon know of too little room */
-	uint16_t expected;
 	uint32_t unacknowledged;
 	uint64_t ack_at_ns, resend_at_ns;
-	uint16_t taken[FLIT_LANES], told[FLIT_LANES]; /* flits; the limits that were told */
-	uint16_t sent[FLIT_LANES], limits[FLIT_LANES];
 
-	struct fabric_frame *sending[FLIT_LANES];
-	uint32_t sending_at[FLIT_LANES]; /* flits of it that were sent */
-	struct fabric_lane in[FLIT_LANES];
+	uint16_t taken[FLIT_LANES], told[FLIT_LANES]; /* in: flits; the limits that were told */
+	uint16_t sent[FLIT_LANES], limits[FLIT_LANES];
 	struct fabric_link_counts counts;
-	struct fabric_sent window[FABRIC_RUNS];
+	struct fabric_link_cfg cfg;
 	struct fabric_arbiter arbiter;
+	uint8_t sending_at[FLIT_LANES]; /* flits that were sent of what is in `sending` */
+	struct fabric_frame *sending[FLIT_LANES];
+	uint8_t apart[FABRIC_LINE_BYTES / 2]; /* a lane lies in one cache line */
+	struct fabric_lane in[FLIT_LANES];
+	struct fabric_sent window[FABRIC_RUNS];
 };
 
 /* It is down, and takes memory for what comes in from the pool. */

@@ -59,7 +59,7 @@ static void insert(struct wheel *w, struct wheel_timer *t)
 	struct wheel_timer *first = w->slots[slot];
 
 	t->next = NULL;
-	t->slot = slot + 1;
+	t->slot = (uint16_t)(slot + 1);
 	if (first) {
 		t->prev = first->prev;
 		first->prev->next = t;

@@ -16,7 +16,7 @@ enum { WHEEL_BITS = 12, WHEEL_SLOTS = 1 << WHEEL_BITS, WHEEL_LEVELS = 3, WHEEL_W
 struct wheel_timer {
 	struct wheel_timer *next, *prev; /* in its slot; prev of the first is the last */
 	uint64_t at_ns;
-	uint32_t slot; /* counted from 1 over all levels; 0: not set */
+	uint16_t slot; /* counted from 1 over all levels; 0: not set */
 	uint16_t kind; /* the owner's */
 };
 
