@@ -173,6 +173,9 @@ static inline bool engine_is_switch(const struct engine_node *n)
 
 /* ---- engine_line.c -------------------------------------------------------------------------- */
 
+/* Marks an end at which something has come or was freed, if it has anything to send for it. */
+void engine_line_stir(struct fabric *f, uint32_t end);
+
 /* Sends what the end can send now. */
 void engine_line_send(struct fabric *f, uint32_t end);
 void engine_line_arrive(struct fabric *f, struct engine_flight *own_flight);

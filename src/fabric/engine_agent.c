@@ -312,16 +312,20 @@ static struct fabric_frame *next_of(const struct fabric *f, struct fabric_lane *
 static struct fabric_frame *next_for(struct fabric *f, struct engine_owner *o)
 {
 	uint32_t end = f->nodes[o->node].ports[o->port].end;
-	struct fabric_lane *lanes = end == ENGINE_NONE || o->port == 0 ? NULL
-								       : f->ends[end].link.in;
+	struct fabric_link *l = end == ENGINE_NONE || o->port == 0 ? NULL : &f->ends[end].link;
+	uint32_t left = l ? l->lanes & ~(UINT32_C(1) << IBA_LANE_MANAGEMENT) : 0;
 	struct fabric_frame *fr = NULL;
 
-	if (lanes)
-		fr = next_of(f, &lanes[IBA_LANE_MANAGEMENT]);
+	if (l)
+		fr = next_of(f, &l->in[IBA_LANE_MANAGEMENT]);
 	if (!fr)
 		fr = next_of(f, &o->local);
-	for (uint32_t lane = IBA_LANE_MANAGEMENT; lanes && !fr && lane > 0; lane--)
-		fr = next_of(f, &lanes[lane - 1]);
+	while (!fr && left) {
+		uint32_t lane = 31 - (uint32_t)__builtin_clz(left);
+
+		fr = next_of(f, &l->in[lane]);
+		left &= ~(UINT32_C(1) << lane);
+	}
 	return fr;
 }
 

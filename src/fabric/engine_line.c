@@ -84,6 +84,37 @@ static void silence_count(struct fabric *f, struct engine_end *e)
 		error_tell(f, e, FABRIC_ERROR_WATCHDOG);
 }
 
+/* ---- Deadlines ------------------------------------------------------------------------------ */
+
+/* A link whose cable loses nothing need not be watched for losses. */
+static uint64_t due_of(const struct engine_end *e)
+{
+	return e->is_lossy ? fabric_link_due(&e->link) : e->link.ack_at_ns;
+}
+
+/* It may go off too early: then it is set anew. */
+static bool is_due_unset(const struct engine_end *e)
+{
+	uint64_t due_ns = due_of(e);
+
+	return due_ns != UINT64_MAX && (!wheel_is_set(&e->due) || e->due.at_ns > due_ns);
+}
+
+static void due_set(struct fabric *f, struct engine_end *e)
+{
+	if (is_due_unset(e))
+		wheel_set(f->wheel, &e->due, due_of(e));
+}
+
+void engine_line_stir(struct fabric *f, uint32_t end)
+{
+	const struct engine_end *e = &f->ends[end];
+
+	if (f->cables[end / 2].is_trunk || !fabric_link_is_idle(&e->link) ||
+	    e->link.ack_at_ns <= f->now_ns || is_due_unset(e))
+		engine_mark_end(f, end);
+}
+
 /* ---- Arriving ------------------------------------------------------------------------------- */
 
 /* Flits `begin` to `end` of a run, undamaged. */
@@ -141,7 +172,7 @@ static void take(struct fabric *f, uint32_t end, const struct fabric_run *r, uin
 		lossy_take(f, end, r, from->one_in_bits);
 	else
 		fabric_link_take(&to->link, f->now_ns, r);
-	engine_mark_end(f, end);
+	engine_line_stir(f, end);
 	if (r->kind == FLIT_ACK)
 		return;
 	if (to->link.in[r->lane].head)
@@ -212,21 +243,6 @@ static void fly(struct fabric *f, uint32_t end, const struct fabric_run *r)
 static bool is_timed(const struct fabric *f, const struct engine_end *e)
 {
 	return e->flit_x16 > 0 || f->cfg.cable_ns > 0;
-}
-
-/* A link whose cable loses nothing need not be watched for losses. */
-static uint64_t due_of(const struct engine_end *e)
-{
-	return e->is_lossy ? fabric_link_due(&e->link) : e->link.ack_at_ns;
-}
-
-/* It may go off too early: then it is set anew. */
-static void due_set(struct fabric *f, struct engine_end *e)
-{
-	uint64_t due_ns = due_of(e);
-
-	if (due_ns != UINT64_MAX && (!wheel_is_set(&e->due) || e->due.at_ns > due_ns))
-		wheel_set(f->wheel, &e->due, due_ns);
 }
 
 /* True: the line is not free yet. What is to be sent then is told by a timer. */

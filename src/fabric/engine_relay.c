@@ -39,13 +39,19 @@ static const uint8_t *bytes_on(struct fabric_frame *fr, uint8_t lane)
 	return fr->data->at;
 }
 
+/* A port that looks at no data lets it pass: then the node need not be asked. */
+static bool needs_no_look(const struct engine_node *n, uint32_t port, const struct fabric_frame *fr)
+{
+	return fr->is_data && fabric_node_is_open(&n->agents, port) &&
+	       fr->bytes <= fabric_node_bytes_max(&n->agents, port);
+}
+
 static bool is_let_in(struct fabric *f, struct engine_node *n, uint32_t port,
 		      struct fabric_frame *fr, const struct iba_lrh *h)
 {
 	bool is_in;
 
-	if (fabric_node_is_open(&n->agents, port) && !is_for_agents(fr, h) &&
-	    fr->bytes <= fabric_node_bytes_max(&n->agents, port))
+	if (needs_no_look(n, port, fr))
 		return true;
 	is_in = fabric_node_lets_in(&n->agents, f->now_ns, port, bytes_on(fr, h->lane), fr->bytes);
 	if (n->agents.changed)
@@ -56,16 +62,12 @@ static bool is_let_in(struct fabric *f, struct engine_node *n, uint32_t port,
 static bool is_let_out(struct fabric *f, struct engine_node *n, uint32_t port,
 		       struct fabric_frame *fr)
 {
-	struct iba_lrh h;
 	bool is_out;
 
-	if (!engine_is_switch(n) || !fabric_frame_lrh(fr, &h))
+	if (!engine_is_switch(n) || needs_no_look(n, port, fr))
 		return true;
-	h.lane = fr->out_lane;
-	if (fabric_node_is_open(&n->agents, port) && !is_for_agents(fr, &h) &&
-	    fr->bytes <= fabric_node_bytes_max(&n->agents, port))
-		return true;
-	is_out = fabric_node_lets_out(&n->agents, f->now_ns, port, bytes_on(fr, h.lane), fr->bytes);
+	is_out = fabric_node_lets_out(&n->agents, f->now_ns, port, bytes_on(fr, fr->out_lane),
+				      fr->bytes);
 	if (n->agents.changed)
 		engine_mark_node(f, (uint32_t)(n - f->nodes));
 	return is_out;
@@ -96,6 +98,7 @@ static void route(struct fabric *f, struct engine_node *n, uint32_t port, struct
 		counts_of(n, port)->transmit_discards++;
 		return;
 	}
+	fr->is_data = !is_for_agents(fr, &h);
 	if (port > 0 && !is_let_in(f, n, port, fr, &h))
 		return;
 	fr->pending = fabric_node_outputs(&n->agents, port, &h);

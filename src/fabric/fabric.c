@@ -304,7 +304,7 @@ static bool room_work(struct fabric *f)
 	if (!lane)
 		return false;
 	if (lane->kind == ENGINE_IN)
-		engine_mark_end(f, f->nodes[lane->owner].ports[lane->port].end);
+		engine_line_stir(f, f->nodes[lane->owner].ports[lane->port].end);
 	else
 		engine_owner_room(f, lane);
 	return true;

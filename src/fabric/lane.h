@@ -50,6 +50,7 @@ struct fabric_frame {
 	bool has_vcrc;
 	bool is_whole;
 	bool is_routed;
+	bool is_data;	/* of no agents, as its route has told */
 	bool is_passed; /* no more outputs get it */
 	bool is_kept;	/* by the node's agents: the owner does not get it */
 	bool is_broken; /* its VCRC was wrong: it goes no further */

@@ -264,6 +264,11 @@ static bool has_window(const struct fabric_link *l)
 	       l->run_end - l->run_begin < FABRIC_RUNS;
 }
 
+bool fabric_link_is_idle(const struct fabric_link *l)
+{
+	return !l->is_up || (l->next == l->end && !l->sending_lanes && !owes_news(l));
+}
+
 bool fabric_link_has_more(struct fabric_link *l)
 {
 	return l->is_up && (owes_news(l) || l->next != l->end ||

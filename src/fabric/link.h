@@ -130,6 +130,9 @@ bool fabric_link_is_stalled(const struct fabric_link *l, uint8_t lane);
 /* The next run. False: there is nothing to be sent now. */
 bool fabric_link_send(struct fabric_link *l, uint64_t now_ns, struct fabric_run *r);
 
+/* It has no frame to send, nor anything to tell. */
+bool fabric_link_is_idle(const struct fabric_link *l);
+
 /* Whether it would send one. */
 bool fabric_link_has_more(struct fabric_link *l);
 
