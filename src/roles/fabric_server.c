@@ -14,7 +14,7 @@
 #include "driver/sys/system_reason.h"
 #include "driver/sys/turns.h"
 
-enum { EVENTS_MAX = 64, NS_PER_MS = 1000000, TURNS_AT_ONCE = 64 };
+enum { EVENTS_MAX = 64, NS_PER_MS = 1000000, TURNS_AT_ONCE = 64, TURNS_A_WAKE = 4 };
 
 /* ---- What the hub asks ---------------------------------------------------------------------- */
 
@@ -213,7 +213,9 @@ static void serve(struct fabric_server *s, const struct epoll_event *e)
 		server_clients_accept(s);
 	else if (e->data.ptr == &s->reporter)
 		reporter_serve(s->reporter, s->now_ns);
-	else if (e->data.ptr != &s->hub && e->data.ptr != &s->wake && e->data.ptr != &s->trunks)
+	else if (e->data.ptr == &s->hub)
+		fabric_hub_hear(s->hub);
+	else if (e->data.ptr != &s->wake && e->data.ptr != &s->trunks)
 		server_client_serve(s, e->data.ptr, e->events);
 }
 
@@ -280,10 +282,27 @@ static bool turn(struct fabric_server *s)
 		server_port_take(s, node, port);
 		has_moved = true;
 	}
-	fabric_hub_flush(s->hub);
 	if (s->trunks)
 		has_moved |= fabric_trunks_send(s->trunks);
 	return has_moved;
+}
+
+/*
+ * As long as something moves, for some turns. A program that sleeps is woken for what several of
+ * them brought: to wake it is dear, and it may take this processor. True: there may be more.
+ */
+static bool turns(struct fabric_server *s, bool *has_moved)
+{
+	bool has_more = true;
+
+	*has_moved = false;
+	for (int i = 1; i <= TURNS_AT_ONCE && has_more; i++) {
+		has_more = turn(s);
+		*has_moved |= has_more;
+		if (!has_more || i % TURNS_A_WAKE == 0)
+			fabric_hub_flush(s->hub);
+	}
+	return has_more;
 }
 
 static uint64_t due(const struct fabric_server *s)
@@ -340,13 +359,9 @@ void fabric_server_run(struct fabric_server *s)
 
 	turns_ask_short();
 	while (!atomic_load(&s->is_stopping)) {
-		bool has_more = true, has_moved = false;
+		bool has_moved, has_more = turns(s, &has_moved);
 		int count;
 
-		for (int i = 0; i < TURNS_AT_ONCE && has_more; i++) {
-			has_more = turn(s);
-			has_moved |= has_more;
-		}
 		has_more |= stays_awake(s, has_moved);
 		if (s->trunks)
 			trunks_ns = fabric_trunks_expire(s->trunks, clock_ns() - s->begin_ns);

@@ -106,7 +106,10 @@ static bool move(uint32_t node)
 static bool turn(void)
 {
 	uint32_t node, port;
-	bool has_moved = fabric_hub_run(bed.hub);
+	bool has_moved;
+
+	fabric_hub_hear(bed.hub);
+	has_moved = fabric_hub_run(bed.hub);
 
 	for (node = 0; node < NODES; node++)
 		has_moved |= move(node);

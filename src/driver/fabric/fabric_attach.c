@@ -79,6 +79,8 @@ static void ready(struct watch *w, uint32_t events)
 		if (m.kind == ATTACH_NONE)
 			return;
 		take(a, &m);
+		if (m.kind == ATTACH_WAKE) /* mostly the last one: it is not asked for a next */
+			return;
 	}
 }
 

@@ -511,6 +511,8 @@ static void adapter_hear(struct fabric_hub *h, struct hub_adapter *a)
 			break;
 		if (!message_taken(h, a, &m))
 			return;
+		if (m.kind == ATTACH_WAKE) /* mostly the last one: it is not asked for a next */
+			break;
 	}
 	if (a->port)
 		news_tell(a); /* what its socket had no room for before */
@@ -528,7 +530,7 @@ void fabric_hub_changed(struct fabric_hub *h, uint32_t node, uint32_t port, uint
 	}
 }
 
-bool fabric_hub_run(struct fabric_hub *h)
+void fabric_hub_hear(struct fabric_hub *h)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int count = epoll_wait(h->epoll, events, EVENTS_MAX, 0);
@@ -539,5 +541,9 @@ bool fabric_hub_run(struct fabric_hub *h)
 		else
 			guests_take(h);
 	}
-	return hub_frames_take(h) || count == EVENTS_MAX;
+}
+
+bool fabric_hub_run(struct fabric_hub *h)
+{
+	return hub_frames_take(h);
 }

@@ -7,7 +7,8 @@
  * management; what it writes ends at most its own connection. One that does not read holds back the
  * frames of its port, as an adapter without credit would; one that has died is forgotten at once.
  *
- *	fabric_hub_fd() is readable, or the last run was not the end: fabric_hub_run()
+ *	fabric_hub_fd() is readable: fabric_hub_hear()
+ *	then, and while the last run was not the end: fabric_hub_run()
  *	a frame came for the owner of a port: fabric_hub_deliver()
  *	fabric_ready() told a port: fabric_hub_room(), and deliver what is there
  *	fabric_hub_ready() tells a port: frames that were refused have room now
@@ -41,10 +42,10 @@ void fabric_hub_close(struct fabric_hub *h);
 /* Readable when an adapter has said something. */
 int fabric_hub_fd(const struct fabric_hub *h);
 
-/*
- * Reads connections and rings. True: something moved, or there may be more: call it again before
- * waiting.
- */
+/* Reads connections; what is left of them leaves the descriptor readable. */
+void fabric_hub_hear(struct fabric_hub *h);
+
+/* Reads rings. True: something moved, or there may be more: call it again before waiting. */
 bool fabric_hub_run(struct fabric_hub *h);
 
 /*
