@@ -6,10 +6,13 @@
  *	ip address add fd00::1/64 dev weft0; ip link set weft0 up
  *	ping fd00::2
  *
+ * At a node of a fabric lid:N takes the place of the interface, and is a bridge there.
+ *
  * It needs CAP_NET_ADMIN, or a weft0 made for the user (see weft_raw_open()); a network namespace
  * of one's own will do: unshare -rn. It ends after as many answers as its third argument says.
  */
 #include <arpa/inet.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +29,7 @@ enum {
 };
 
 static uint8_t frames[SLOTS][FRAME_MAX];
+static struct weft_ah *bridge; /* of answers in a fabric */
 
 static void must(enum weft_reason r, const char *what)
 {
@@ -68,7 +72,8 @@ static bool answer(struct weft_qp *qp, uint32_t tag, const struct weft_completio
 				   .flags = WEFT_SIGNALLED,
 				   .id = c->id,
 				   .sges = &s,
-				   .sge_count = 1 };
+				   .sge_count = 1,
+				   .ah = bridge };
 
 	if (c->byte_count < HEADER + 8 || frame[HEADER] != ECHO_REQUEST)
 		return false;
@@ -106,6 +111,7 @@ int main(int count, char **words)
 					      .rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE };
 	struct weft_qp_options options = { .service = WEFT_UD };
 	unsigned long left = count == 4 ? strtoul(words[3], NULL, 10) : 0;
+	struct weft_path path = { .mtu_bytes = 2048 };
 	struct weft_adapter *adapter;
 	struct weft_completion c;
 	struct weft_pd *pd;
@@ -118,8 +124,11 @@ int main(int count, char **words)
 		return 2;
 	}
 	must(weft_adapter_open(NULL, &adapter), "adapter");
-	must(weft_raw_open(adapter, words[1]), words[1]);
 	must(weft_pd_create(adapter, NULL, &pd), "protection domain");
+	if (sscanf(words[1], "lid:%" SCNu32, &path.to_lid) == 1)
+		must(weft_ah_create(pd, &path, &bridge), words[1]);
+	else
+		must(weft_raw_open(adapter, words[1]), words[1]);
 	must(weft_cq_create(adapter, NULL, &cq), "completion queue");
 	must(weft_region_register(pd, &memory, &tag), "registration");
 	options.send_cq = options.recv_cq = cq;
@@ -139,6 +148,8 @@ int main(int count, char **words)
 			break;
 		receive(qp, tag, c.id);
 	}
+	if (bridge)
+		must(weft_ah_destroy(bridge), "address handle");
 	must(weft_qp_destroy(qp), "queue pair");
 	must(weft_region_deregister(pd, tag), "registration");
 	must(weft_cq_destroy(cq), "completion queue");

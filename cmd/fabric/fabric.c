@@ -17,6 +17,7 @@ const char fabric_help[] =
 	"       weft fabric make FORM SIZE\n"
 	"       weft fabric run FILE [--name NAME] [--mtu BYTES] [--spin TIME]\n"
 	"                            [--parts PARTS --part PART [--key KEY]]\n"
+	"       weft fabric bridge INTERFACE\n"
 	"       weft fabric top [--once]\n"
 	"       weft fabric capture NODE[:PORT] FILE\n"
 	"       weft fabric cut NODE[:PORT]\n"
@@ -45,6 +46,9 @@ const char fabric_help[] =
 	"buffers at both ends are, what passes, and what was damaged and dropped; and ports that wait for\n"
 	"each other in a circle. capture writes the frames that pass a port, or any of a node, to a file for\n"
 	"Wireshark and weft dump, until SIGINT or SIGTERM.\n"
+	"\n"
+	"bridge, at a node (weft run --node), hands IPv6 packets of the host's interface, which it makes, to\n"
+	"raw queue pairs of other nodes by their GIDs, and theirs to the host.\n"
 	"\n"
 	"The others change cables of a fabric that runs: that of a port, or without a port all of a node.\n"
 	"cut pulls them, mend plugs them in again. errors makes one bit in BITS wrong, 0 none any more;\n"
@@ -164,10 +168,10 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{ "capture", fabric_capture }, { "cut", fabric_cable },	   { "degrade", fabric_cable },
-	{ "draw", fabric_draw },       { "errors", fabric_cable }, { "make", fabric_make },
-	{ "mend", fabric_cable },      { "run", fabric_serve },	   { "show", fabric_show },
-	{ "top", fabric_top },
+	{ "bridge", fabric_bridge }, { "capture", fabric_capture }, { "cut", fabric_cable },
+	{ "degrade", fabric_cable }, { "draw", fabric_draw },	    { "errors", fabric_cable },
+	{ "make", fabric_make },     { "mend", fabric_cable },	    { "run", fabric_serve },
+	{ "show", fabric_show },     { "top", fabric_top },
 };
 
 static int cmd_fabric(int argc, char **argv)

@@ -28,5 +28,8 @@ int fabric_serve(int argc, char **argv);
 int fabric_top(int argc, char **argv);
 int fabric_capture(int argc, char **argv);
 
+/* A node between the fabric and the host's network. */
+int fabric_bridge(int argc, char **argv);
+
 /* Cables of a fabric that runs: cut, mend, errors, degrade. */
 int fabric_cable(int argc, char **argv);

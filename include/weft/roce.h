@@ -176,6 +176,9 @@ enum weft_reason weft_port_watch(struct weft_adapter *adapter, void *context);
  * CAP_NET_ADMIN in the network namespace; without, it must have been made for this user
  * (ip tuntap add NAME mode tun user USER). The adapter keeps it until it is closed, and has one:
  * WEFT_R_BUSY. When the interface is deleted, frames are lost until one is opened anew.
+ *
+ * At a node of a fabric the adapter is a bridge from then on: packets of the host that are for no
+ * queue pair of it go to the port whose GID they are for, and those of the fabric to the host.
  */
 enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interface);
 
@@ -193,6 +196,10 @@ struct weft_raw_options {
  * such frames take a receive each, whole, and what it sends are frames as they stand, without an
  * address handle. A frame that finds no receive, or one that is too short, is dropped.
  * WEFT_R_ADDRESS_IN_USE: another queue pair of the adapter has asked for just these.
+ *
+ * In a fabric frames come from the port itself, without an interface, to one adapter of the port
+ * (WEFT_R_ADDRESS_IN_USE: another one has them), and those that are sent need an address handle,
+ * which has the LID.
  */
 enum weft_reason weft_qp_to_raw(struct weft_qp *qp, const struct weft_raw_options *raw);
 

@@ -15,6 +15,9 @@ enum weft_reason datagram_end(struct ib_conn *c, struct weft_completion *complet
 bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 bool ud_next(struct ib_conn *c, struct ib_out *out);
 
+/* The path of a datagram; NULL: its address handle was destroyed. */
+const struct ib_path *ud_path(struct ib_conn *c, const struct send_wqe *wqe, struct ib_out *out);
+
 /* False: the address handle of the datagram was destroyed. */
 bool ud_has_path(const struct ib_conn *c, const struct send_wqe *wqe);
 

@@ -93,6 +93,7 @@ struct ib_in {
 	const uint8_t *bytes; /* from the BTH on: the UDP payload */
 	size_t length;
 	bool is_ipv6;
+	bool is_raw; /* RAW-02: `bytes` are an IPv6 packet of another protocol */
 	/* Headers of a route that lie ahead of `bytes`, and what they say; 0: by UDP. */
 	uint8_t route_bytes;
 	uint8_t path_bits; /* of the LID that it came to (LMC) */
@@ -639,3 +640,16 @@ enum weft_reason ib_raw_bind(struct ib_conn *c, const struct ib_raw *raw);
 /* A packet has arrived from the host's network; the next packet to it, false: none. */
 enum weft_reason ib_port_recv_raw(struct ib_port *port, const uint8_t *frame, size_t length);
 bool ib_port_send_raw(struct ib_port *port, uint8_t frame[IB_RAW_MAX], size_t *length);
+
+/* Whether a packet is for a client of this port. */
+bool ib_port_wants_raw(struct ib_port *port, const uint8_t *frame, size_t length);
+
+/* Makes a whole frame for a path of a packet that is in out->room, with room ahead. */
+void ib_raw_frame(struct ib_port *port, const struct ib_path *path, size_t length,
+		  struct ib_out *out);
+
+/*
+ * The same at a port of a fabric: builds a whole frame in out->room, for the path of the request's
+ * address handle. A request without one, or whose handle was destroyed, is lost.
+ */
+bool ib_port_send_raw_frame(struct ib_port *port, struct ib_out *out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Raw datagrams (RAW-01): whole IPv6 frames, which software makes and reads. A frame's header is a
- * global route header as it stands (RAW-02), so nothing is converted on the way.
+ * global route header as it stands (RAW-02), so nothing is converted on the way; in a fabric a
+ * local route header is put ahead of it.
  */
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "ib/packet.h"
 #include "ib/port.h"
 #include "ib/requester.h"
+#include "ib/route.h"
 #include "wire/iba_grh.h"
 
 static struct ib_conn *conn_of(struct list *link)
@@ -59,6 +61,21 @@ static struct ib_conn *find(struct ib_port *port, const struct iba_grh *g)
 	return any;
 }
 
+/* WEFT_OK, or why it is no packet. */
+static enum weft_reason header_of(struct iba_grh *g, const uint8_t *frame, size_t length)
+{
+	enum weft_reason r = length < IBA_GRH_BYTES ? WEFT_R_IB_SHORT : iba_grh_decode(g, frame);
+
+	return r == WEFT_OK && g->payload_bytes != length - IBA_GRH_BYTES ? WEFT_R_IB_LENGTH : r;
+}
+
+bool ib_port_wants_raw(struct ib_port *port, const uint8_t *frame, size_t length)
+{
+	struct iba_grh g;
+
+	return header_of(&g, frame, length) == WEFT_OK && find(port, &g);
+}
+
 static enum weft_reason place(struct weft_qp *qp, const uint8_t *frame, size_t length)
 {
 	struct stretch part = qp_recv_stretch(qp);
@@ -77,13 +94,9 @@ enum weft_reason ib_port_recv_raw(struct ib_port *port, const uint8_t *frame, si
 	};
 	struct iba_grh g;
 	struct ib_conn *c = NULL;
-	enum weft_reason r = WEFT_R_IB_SHORT;
+	enum weft_reason r = header_of(&g, frame, length);
 
 	port->counts.packets_in++;
-	if (length >= IBA_GRH_BYTES)
-		r = iba_grh_decode(&g, frame);
-	if (r == WEFT_OK && g.payload_bytes != length - IBA_GRH_BYTES)
-		r = WEFT_R_IB_LENGTH;
 	if (r == WEFT_OK) {
 		c = find(port, &g);
 		r = c ? datagram_check(c, length) : WEFT_R_PEER_UNKNOWN;
@@ -120,6 +133,14 @@ static bool take_frame(struct ib_conn *c, uint8_t frame[IB_RAW_MAX], size_t *len
 	return true;
 }
 
+static void sent(struct ib_port *port, struct ib_conn *c, size_t length)
+{
+	list_remove(&c->raw_link);
+	list_add_tail(&port->raws, &c->raw_link);
+	port->counts.packets_out++;
+	port->counts.payload_out += length;
+}
+
 bool ib_port_send_raw(struct ib_port *port, uint8_t frame[IB_RAW_MAX], size_t *length)
 {
 	struct list *next;
@@ -131,10 +152,43 @@ bool ib_port_send_raw(struct ib_port *port, uint8_t frame[IB_RAW_MAX], size_t *l
 		next = l->next;
 		if (c->req.count == 0 || c->req.is_absent || !take_frame(c, frame, length))
 			continue;
-		list_remove(&c->raw_link);
-		list_add_tail(&port->raws, &c->raw_link);
-		port->counts.packets_out++;
-		port->counts.payload_out += *length;
+		sent(port, c, *length);
+		return true;
+	}
+	return false;
+}
+
+/* RAW-02: a local header, then the IPv6 packet as it stands, in whole words. */
+void ib_raw_frame(struct ib_port *port, const struct ib_path *path, size_t length,
+		  struct ib_out *out)
+{
+	uint32_t all = route_pad((uint32_t)length);
+
+	memset(out->room + length, 0, all - length);
+	out->route_bytes = IBA_LRH_BYTES;
+	route_encode_raw(port, path, all, out->room - IBA_LRH_BYTES);
+	out->spans.count = 1;
+	out->spans.length = IBA_LRH_BYTES + all;
+	out->spans.spans[0] = (struct span){ out->room - IBA_LRH_BYTES, out->spans.length };
+}
+
+bool ib_port_send_raw_frame(struct ib_port *port, struct ib_out *out)
+{
+	struct list *next;
+
+	for (struct list *l = port->raws.next; l != &port->raws; l = next) {
+		struct ib_conn *c = conn_of(l);
+		const struct ib_path *path;
+		size_t length;
+
+		next = l->next;
+		if (c->req.count == 0 || c->req.is_absent)
+			continue;
+		path = ud_path(c, rc_req_wqe(c, rc_req_at(&c->req, 0)), out);
+		if (!take_frame(c, out->room, &length) || !path || !ib_path_is_local(path))
+			continue;
+		ib_raw_frame(port, path, length, out);
+		sent(port, c, length);
 		return true;
 	}
 	return false;

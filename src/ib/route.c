@@ -49,6 +49,20 @@ void route_encode(const struct ib_port *port, const struct ib_path *path, uint32
 	iba_grh_encode(&grh, bytes + IBA_LRH_BYTES);
 }
 
+void route_encode_raw(const struct ib_port *port, const struct ib_path *path, uint32_t packet_bytes,
+		      uint8_t *bytes)
+{
+	const struct iba_lrh lrh = {
+		.level = path->local.level,
+		.next = IBA_NEXT_IPV6,
+		.to = path->local.to,
+		.from = source_of(port, &path->local),
+		.bytes = IBA_LRH_BYTES + packet_bytes,
+	};
+
+	iba_lrh_encode(&lrh, bytes);
+}
+
 bool route_is_back(const struct ib_port *port, const struct ib_path *path, const struct ib_in *in)
 {
 	if (in->local.from != path->local.to || in->local.to != source_of(port, &path->local) ||
@@ -59,6 +73,30 @@ bool route_is_back(const struct ib_port *port, const struct ib_path *path, const
 		inet_is_same_address(true, in->to.address, path->from.address));
 }
 
+/* IBA 7.7: the link counts words, the IPv6 header bytes; what is between them is padding. */
+static enum weft_reason raw_of_frame(struct ib_in *in, const struct iba_lrh *lrh,
+				     const uint8_t *frame)
+{
+	uint32_t room = lrh->bytes - IBA_LRH_BYTES;
+	struct iba_grh g;
+	enum weft_reason r = room < IBA_GRH_BYTES ? WEFT_R_FRAME_SHORT
+						  : iba_grh_decode(&g, frame + IBA_LRH_BYTES);
+
+	if (r != WEFT_OK)
+		return r;
+	if (route_pad(IBA_GRH_BYTES + g.payload_bytes) != room)
+		return WEFT_R_FRAME_LENGTH;
+	*in = (struct ib_in){
+		.bytes = frame + IBA_LRH_BYTES,
+		.length = IBA_GRH_BYTES + (size_t)g.payload_bytes,
+		.is_ipv6 = true,
+		.is_raw = true,
+		.route_bytes = IBA_LRH_BYTES,
+		.local = { lrh->from, lrh->to, lrh->level, false },
+	};
+	return WEFT_OK;
+}
+
 enum weft_reason ib_in_of_frame(struct ib_in *in, const uint8_t *frame, size_t length)
 {
 	struct iba_grh grh = { .hop_limit = 0 };
@@ -67,6 +105,8 @@ enum weft_reason ib_in_of_frame(struct ib_in *in, const uint8_t *frame, size_t l
 
 	if (r != WEFT_OK)
 		return r;
+	if (lrh.next == IBA_NEXT_IPV6)
+		return raw_of_frame(in, &lrh, frame);
 	if (lrh.next != IBA_NEXT_BTH && lrh.next != IBA_NEXT_GRH)
 		return WEFT_R_IB_SERVICE;
 	*in = (struct ib_in){

@@ -82,9 +82,7 @@ uint8_t ud_near_slot(const struct ib_conn *c)
 
 /* ---- Packets -------------------------------------------------------------------------------- */
 
-/* The path of a datagram; NULL: its address handle was destroyed. */
-static const struct ib_path *ud_path(struct ib_conn *c, const struct send_wqe *wqe,
-				     struct ib_out *out)
+const struct ib_path *ud_path(struct ib_conn *c, const struct send_wqe *wqe, struct ib_out *out)
 {
 	const struct weft_ah *ah;
 

@@ -460,3 +460,92 @@ TEST(test_sys_06_no_call_between_registered_memory_and_the_link)
 	REQUIRE(WIFEXITED(status));
 	EXPECT_EQ(WEXITSTATUS(status), NO_CALLS_GOOD);
 }
+
+/* ---- RAW: IPv6 packets of other protocols ------------------------------------------------- */
+
+enum { HEADER = 40, TEXT = 33, PACKET = HEADER + TEXT, FIRST = 200, SECOND = 201 };
+
+/* An IPv6 header, and text. */
+static void packet_write(uint8_t *to, uint8_t next_header, uint8_t host)
+{
+	static const uint8_t net[] = { 0x20, 0x01, 0x0d, 0xb8 };
+
+	memset(to, 0, HEADER);
+	to[0] = 6 << 4;
+	to[5] = TEXT;
+	to[6] = next_header;
+	to[7] = 64;
+	memcpy(to + 8, net, sizeof(net));
+	memcpy(to + 24, net, sizeof(net));
+	to[23] = 1;
+	to[39] = host;
+	memset(to + HEADER, host + next_header, TEXT);
+}
+
+static void to_raw(struct weft_qp *qp, uint8_t next_header, uint8_t host)
+{
+	const struct weft_roce_attr how = { .path.mtu_bytes = 1024, .q_key = Q_KEY };
+	struct weft_raw_options raw = { .next_header = next_header };
+
+	if (host != 0)
+		raw.to = (struct weft_address){ .family = 6,
+						.ip = { 0x20, 0x01, 0x0d, 0xb8, [15] = host } };
+	MUST(weft_qp_to_rtr(qp, &how));
+	MUST(weft_qp_to_rts(qp, &how));
+	MUST(weft_qp_to_raw(qp, &raw));
+}
+
+static void packet_send(uint8_t next_header, uint8_t host, struct weft_ah *ah)
+{
+	struct weft_sge sge = { (uintptr_t)ends[0].memory, PACKET, ends[0].tag };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &sge, .sge_count = 1, .ah = ah };
+	uint32_t posted;
+
+	packet_write(ends[0].memory, next_header, host);
+	MUST(weft_qp_post_send(ends[0].qp, &wr, 1, &posted));
+	EXPECT_EQ(end_await(&ends[0]).status, WEFT_SUCCESS);
+}
+
+/* RAW-02, RAW-03: two clients at a port have what is for them, as it stood at the other one. */
+TEST(test_raw_01_raw_02_raw_03_ipv6_packets_cross_a_fabric_to_their_clients)
+{
+	const struct weft_path path = fabric_bed_path(0, 1, false);
+	const struct weft_qp_options qo = { .service = WEFT_UD };
+	struct weft_qp_options two = qo;
+	struct weft_recv_wr recv = { .id = 2, .sge_count = 1 };
+	struct weft_qp *second;
+	struct weft_sge sge;
+	struct weft_ah *ah;
+	uint32_t posted;
+
+	for (int i = 0; i < 2; i++)
+		end_open(&ends[i], i, WEFT_UD);
+	two.send_cq = two.recv_cq = ends[1].cq;
+	MUST(weft_qp_create(ends[1].pd, &two, &second));
+	to_raw(ends[0].qp, FIRST, 1);
+	to_raw(ends[1].qp, FIRST, 0);
+	to_raw(second, SECOND, 9);
+	MUST(weft_ah_create(ends[0].pd, &path, &ah));
+	recv_post(&ends[1]);
+	sge = (struct weft_sge){ (uintptr_t)ends[1].memory + BYTES / 2, PACKET, ends[1].tag };
+	recv.sges = &sge;
+	MUST(weft_qp_post_recv(second, &recv, 1, &posted));
+	packet_send(SECOND, 8, ah);   /* for no client: to another address */
+	packet_send(SECOND, 9, NULL); /* for no port */
+	packet_send(SECOND, 9, ah);
+	packet_send(FIRST, 7, ah);
+	for (int i = 0; i < 2; i++) {
+		struct weft_completion c = end_await(&ends[1]);
+		bool is_second = c.id == 2;
+		uint8_t wanted[PACKET];
+
+		EXPECT_EQ(c.status, WEFT_SUCCESS);
+		EXPECT_EQ(c.byte_count, PACKET);
+		EXPECT_EQ(c.qp_number, weft_qp_number(is_second ? second : ends[1].qp));
+		packet_write(wanted, is_second ? SECOND : FIRST, is_second ? 9 : 7);
+		EXPECT_MEM(ends[1].memory + (is_second ? BYTES / 2 : 0), wanted, PACKET);
+	}
+	MUST(weft_ah_destroy(ah));
+	MUST(weft_qp_destroy(second));
+	datagrams_close();
+}

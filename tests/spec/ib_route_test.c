@@ -260,6 +260,19 @@ TEST(test_fab_02_frames_that_are_none)
 	bytes[5] = 4;
 	bytes[4] = 0;
 	EXPECT_EQ(ib_in_of_frame(&in, bytes, 4 * 4 + IBA_VCRC_BYTES), WEFT_R_FRAME_SHORT);
+	/* RAW-02: no IPv6 packet, or one of another length than the frame has room for. */
+	length = iba_frame_encode(&f, bytes);
+	bytes[1] = (uint8_t)((bytes[1] & ~3) | IBA_NEXT_IPV6);
+	bytes[IBA_LRH_BYTES + 4] = 0;
+	bytes[IBA_LRH_BYTES + 5] = (uint8_t)(length - IBA_LRH_BYTES - IBA_GRH_BYTES -
+					     IBA_VCRC_BYTES);
+	MUST(ib_in_of_frame(&in, bytes, length));
+	EXPECT(in.is_raw && in.bytes == bytes + IBA_LRH_BYTES);
+	bytes[IBA_LRH_BYTES + 5] ^= 8;
+	EXPECT_EQ(ib_in_of_frame(&in, bytes, length), WEFT_R_FRAME_LENGTH);
+	bytes[5] = 4;
+	bytes[4] = 0;
+	EXPECT_EQ(ib_in_of_frame(&in, bytes, 4 * 4 + IBA_VCRC_BYTES), WEFT_R_FRAME_SHORT);
 	/* Without room for a transport header. */
 	bytes[1] = (uint8_t)((bytes[1] & ~3) | IBA_NEXT_BTH);
 	EXPECT_EQ(put_bytes(b, bytes, 4 * 4 + IBA_VCRC_BYTES), WEFT_R_IB_SHORT);

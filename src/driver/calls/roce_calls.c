@@ -299,6 +299,8 @@ enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interfa
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter);
 	r = roce_get(adapter, &roce);
+	if (r == WEFT_OK && roce->fabric)
+		r = roce_line_raw(roce);
 	if (r == WEFT_OK) {
 		gone = roce->tun;
 		r = tun_is_open(gone) ? WEFT_R_BUSY : tun_open(roce, interface, &roce->tun);
@@ -307,6 +309,14 @@ enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interfa
 	}
 	adapter_leave(adapter);
 	return r;
+}
+
+/* Whether raw packets come to the adapter: by its interface, or from its port of a fabric. */
+static enum weft_reason raw_is_open(struct roce *r)
+{
+	if (r->fabric)
+		return roce_line_raw(r);
+	return tun_is_open(r->tun) ? WEFT_OK : WEFT_R_RAW_CLOSED;
 }
 
 enum weft_reason weft_qp_to_raw(struct weft_qp *qp, const struct weft_raw_options *raw)
@@ -328,8 +338,9 @@ enum weft_reason weft_qp_to_raw(struct weft_qp *qp, const struct weft_raw_option
 	memcpy(wanted.to, raw->to.ip, sizeof(wanted.to));
 	a = net_enter_settled(qp);
 	if (ib_conn_of(qp))
-		r = tun_is_open(roce_of(a->net)->tun) ? ib_raw_bind(ib_conn_of(qp), &wanted)
-						      : WEFT_R_RAW_CLOSED;
+		r = raw_is_open(roce_of(a->net));
+	if (r == WEFT_OK)
+		r = ib_raw_bind(ib_conn_of(qp), &wanted);
 	adapter_leave_working(a);
 	return r;
 }

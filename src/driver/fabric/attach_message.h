@@ -53,6 +53,9 @@ enum attach_kind {
 	ATTACH_CLOSED	/* no message: the connection has ended */
 };
 
+/* Claimed by the adapter that raw packets come to. */
+#define ATTACH_SERVICE_RAW UINT64_MAX
+
 /* What has happened to a port since the last news; its state says what it is now. */
 enum attach_news {
 	ATTACH_NEWS_STATE = 1,

@@ -60,6 +60,7 @@ struct parts {
 	const uint8_t *packet;
 	uint32_t packet_bytes;
 	uint32_t number; /* of the queue pair or context */
+	bool is_raw;	 /* an IPv6 packet of no transport */
 };
 
 /* False: it is no packet of a transport. */
@@ -67,8 +68,14 @@ static bool parts_of(struct parts *p, const uint8_t *bytes, uint32_t length)
 {
 	uint32_t route;
 
-	if (iba_lrh_decode(&p->lrh, bytes, length) != WEFT_OK ||
-	    (p->lrh.next != IBA_NEXT_BTH && p->lrh.next != IBA_NEXT_GRH))
+	if (iba_lrh_decode(&p->lrh, bytes, length) != WEFT_OK)
+		return false;
+	if (p->lrh.next == IBA_NEXT_IPV6) {
+		*p = (struct parts){ .lrh = p->lrh, .is_raw = true };
+		return true;
+	}
+	p->is_raw = false;
+	if (p->lrh.next != IBA_NEXT_BTH && p->lrh.next != IBA_NEXT_GRH)
 		return false;
 	p->grh = p->lrh.next == IBA_NEXT_GRH ? bytes + IBA_LRH_BYTES : NULL;
 	route = p->grh ? IBA_LRH_BYTES + IBA_GRH_BYTES : IBA_LRH_BYTES;
@@ -150,7 +157,9 @@ static enum fabric_hub_result deliver(struct fabric_hub *h, struct hub_port *p,
 
 	if (is_multicast(parts) && parts->number == IBA_QPN_MULTICAST)
 		return give_group(h, p, parts, bytes, length);
-	if (parts->number == IBA_QPN_GSI) {
+	if (parts->is_raw) {
+		a = hub_service_find(p, ATTACH_SERVICE_RAW);
+	} else if (parts->number == IBA_QPN_GSI) {
 		if (!is_management(parts))
 			return FABRIC_HUB_OTHER;
 		a = manager_of(p, parts);
@@ -171,7 +180,7 @@ enum fabric_hub_result fabric_hub_deliver(struct fabric_hub *h, uint32_t node, u
 	struct hub_port *p = hub_port_find(h, node, port);
 	struct parts parts;
 
-	if (!parts_of(&parts, bytes, length) || parts.number == 0)
+	if (!parts_of(&parts, bytes, length) || (parts.number == 0 && !parts.is_raw))
 		return FABRIC_HUB_OTHER;
 	if (p)
 		return deliver(h, p, &parts, bytes, length);
@@ -234,7 +243,7 @@ static bool is_own_lid(const struct hub_port *p, uint16_t lid)
 static bool may_post(const struct hub_port *p, const uint8_t *bytes, uint32_t length,
 		     struct parts *parts)
 {
-	return parts_of(parts, bytes, length) && parts->number != 0 &&
+	return parts_of(parts, bytes, length) && (parts->number != 0 || parts->is_raw) &&
 	       parts->lrh.to != IBA_LID_NONE && parts->lrh.to != IBA_LID_PERMISSIVE &&
 	       p->state.info.state == SM_PORT_ACTIVE && is_own_lid(p, parts->lrh.from);
 }

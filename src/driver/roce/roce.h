@@ -37,6 +37,7 @@ enum { ROCE_ADDRESSES = 16, ROCE_ROUTES = 256 };
 struct roce_route {
 	uint8_t gid[16];
 	struct ib_local local;
+	uint64_t asked_ns; /* of a bridge: when the fabric told it */
 };
 
 /* An address that was looked up lately: whether it is this host's, as to look takes long. */
@@ -51,6 +52,7 @@ struct roce {
 	struct udp *udp;	      /* NULL: in a fabric */
 	struct fabric_attach *fabric; /* NULL: by the sockets */
 	bool is_active, is_watched;   /* in a fabric: its port */
+	bool is_raw;		      /* in a fabric: raw packets of the port come */
 	struct event_source events;   /* of the port */
 	struct roce_route routes[ROCE_ROUTES];
 	struct near *near; /* NULL: all packets go by UDP */

@@ -5,6 +5,8 @@
 
 #include "driver/roce/roce_near.h"
 #include "driver/roce/roce_packets.h"
+#include "driver/roce/tun.h"
+#include "driver/sys/fabric_address.h"
 
 enum {
 	FRAMES_MAX = 64, /* taken, then answered; sent, then others are taken */
@@ -244,6 +246,75 @@ void roce_line_leave(struct roce *r, const struct weft_address *group,
 		udp_leave(r->udp, group, at);
 }
 
+enum weft_reason roce_line_raw(struct roce *r)
+{
+	enum weft_reason reason = r->is_raw ? WEFT_OK
+					    : fabric_attach_claim(r->fabric, ATTACH_SERVICE_RAW);
+
+	r->is_raw |= reason == WEFT_OK;
+	return reason;
+}
+
+/* ---- A bridge ------------------------------------------------------------------------------- */
+
+/* So long a bridge believes what it knows: a port may get another LID. */
+static const uint64_t route_ns = UINT64_C(1000) * 1000 * 1000;
+
+/* The route to a port by its GID; NULL: there is none, or it is this one. */
+static const struct roce_route *route_ask(struct roce *r, const uint8_t gid[16])
+{
+	struct roce_route *to = route_of(r, gid);
+	struct weft_address a = { .family = 6 };
+	uint64_t now_ns = net_look_at_clock(r->net);
+	struct fabric_msg_port p;
+
+	if (memcmp(to->gid, gid, sizeof(to->gid)) == 0 && now_ns - to->asked_ns < route_ns)
+		return to->local.to != 0 ? to : NULL;
+	memcpy(a.ip, gid, sizeof(a.ip));
+	*to = (struct roce_route){ .asked_ns = now_ns };
+	memcpy(to->gid, gid, sizeof(to->gid));
+	if (fabric_address_look(&a, &p) != WEFT_OK ||
+	    p.port_info.lid == fabric_attach_state(r->fabric)->info.lid)
+		return NULL;
+	to->local.to = p.port_info.lid;
+	return to->local.to != 0 ? to : NULL;
+}
+
+void roce_line_bridge(struct roce *r, const uint8_t *frame, size_t length)
+{
+	const struct roce_route *to = NULL;
+	struct ib_out *out = &r->outs[0];
+	struct ib_path path = { 0 };
+	struct iba_grh g;
+
+	if (length >= IBA_GRH_BYTES && iba_grh_decode(&g, frame) == WEFT_OK &&
+	    g.payload_bytes == length - IBA_GRH_BYTES)
+		to = route_ask(r, g.to);
+	if (!to || fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) == 0) {
+		r->refused++;
+		r->refused_for = WEFT_R_PEER_UNKNOWN;
+		return;
+	}
+	path.local = to->local;
+	memcpy(out->room, frame, length);
+	ib_raw_frame(r->port, &path, length, out);
+	fabric_attach_end(r->fabric, out, 1);
+}
+
+void roce_line_flush(struct roce *r)
+{
+	if (r->fabric)
+		fabric_attach_flush(r->fabric);
+}
+
+static void raw_take(struct roce *r, const struct ib_in *in)
+{
+	if (r->tun && !ib_port_wants_raw(r->port, in->bytes, in->length))
+		tun_write(r->tun, in->bytes, in->length);
+	else
+		(void)ib_port_recv_raw(r->port, in->bytes, in->length);
+}
+
 /* ---- Frames --------------------------------------------------------------------------------- */
 
 bool roce_line_input(struct roce *r)
@@ -255,7 +326,10 @@ bool roce_line_input(struct roce *r)
 		net_look_at_clock(r->net);
 	for (; in; in = count < FRAMES_MAX ? fabric_attach_next(r->fabric) : NULL) {
 		count++;
-		(void)roce_take(r, in);
+		if (in->is_raw)
+			raw_take(r, in);
+		else
+			(void)roce_take(r, in);
 	}
 	return count > 0;
 }
@@ -279,10 +353,23 @@ static uint32_t send_more(struct roce *r, const struct ib_out *last)
 	return count;
 }
 
+/* Raw datagrams of queue pairs. */
+static uint32_t send_raw(struct roce *r, struct ib_out *out)
+{
+	uint32_t count = 0;
+
+	while (count < FRAMES_MAX && fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) > 0 &&
+	       ib_port_send_raw_frame(r->port, out)) {
+		fabric_attach_end(r->fabric, out, 1);
+		count++;
+	}
+	return count;
+}
+
 bool roce_line_output(struct roce *r)
 {
 	struct ib_out *out = &r->outs[0];
-	uint32_t count = 0;
+	uint32_t count = r->is_raw ? send_raw(r, out) : 0;
 
 	while (count < FRAMES_MAX && ib_port_has_output(r->port)) {
 		if (fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) == 0)

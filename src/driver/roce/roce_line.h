@@ -45,6 +45,13 @@ enum weft_reason roce_line_join(struct roce *roce, const struct weft_address *gr
 void roce_line_leave(struct roce *roce, const struct weft_address *group,
 		     const struct weft_address *at);
 
+/* In a fabric: raw packets come to this adapter, and to no other of the port, from now on. */
+enum weft_reason roce_line_raw(struct roce *roce);
+
+/* The host's packet goes to the port that its address is a GID of; else it is lost. */
+void roce_line_bridge(struct roce *roce, const uint8_t *frame, size_t length);
+void roce_line_flush(struct roce *roce);
+
 /* In a fabric: gives frames that have come to the core; sends what is ready. True: some moved. */
 bool roce_line_input(struct roce *roce);
 bool roce_line_output(struct roce *roce);

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
+#include "driver/roce/roce_line.h"
 #include "driver/sys/calls.h"
 #include "driver/sys/system_reason.h"
 
@@ -42,6 +43,16 @@ enum weft_reason tun_reason_of(int error)
 	}
 }
 
+static void take(struct tun *tun, size_t length)
+{
+	struct roce *r = tun->roce;
+
+	if (r->fabric && !ib_port_wants_raw(r->port, tun->frame, length))
+		roce_line_bridge(r, tun->frame, length);
+	else
+		(void)ib_port_recv_raw(r->port, tun->frame, length);
+}
+
 /* The core drops packets without a receiver; the host sends some by itself. */
 static void on_readable(struct watch *w, uint32_t events)
 {
@@ -52,8 +63,9 @@ static void on_readable(struct watch *w, uint32_t events)
 	for (int i = 0; i < FRAMES_MAX && n >= 0; i++) {
 		n = call_read(w->fd, tun->frame, sizeof(tun->frame));
 		if (n >= 0)
-			(void)ib_port_recv_raw(tun->roce->port, tun->frame, (size_t)n);
+			take(tun, (size_t)n);
 	}
+	roce_line_flush(tun->roce);
 	/* The interface is gone, and epoll would report it again and again. */
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		net_watch(tun->roce->net, w, 0);
@@ -124,6 +136,14 @@ void tun_abandon(struct tun *tun)
 	tun->watch.interest = 0;
 }
 
+void tun_write(struct tun *tun, const uint8_t *frame, size_t length)
+{
+	if (call_write(tun->watch.fd, frame, length) >= 0)
+		return;
+	tun->roce->refused++; /* lost, as on any network */
+	tun->roce->refused_for = WEFT_R_TUN_REFUSED;
+}
+
 bool tun_output(struct tun *tun)
 {
 	struct roce *roce = tun->roce;
@@ -133,10 +153,7 @@ bool tun_output(struct tun *tun)
 	/* Bound: the posted requests; the lock is held, so no more are posted meanwhile. */
 	while (ib_port_send_raw(roce->port, tun->frame, &length)) {
 		has_moved = true;
-		if (call_write(tun->watch.fd, tun->frame, length) < 0) {
-			roce->refused++; /* lost, as on any network */
-			roce->refused_for = WEFT_R_TUN_REFUSED;
-		}
+		tun_write(tun, tun->frame, length);
 	}
 	return has_moved;
 }
