@@ -224,7 +224,7 @@ def test_fab_21_sys_03_frames_of_a_message_go_by_both_ports_of_their_node(folder
 def test_rc_04_fab_20_opensm_finds_another_way(folder):
     """A connection of one path outlives the cable that it is on, within its retries."""
     need("ib_write_bw")
-    with Up(folder) as fabric:
+    with Up(folder, "-s", "1") as fabric:
         words = ["stdbuf", "-oL", "ib_write_bw", "-p", "18690", "-D", "6", "-u", "18", "-s", "65536"]
         serving = fabric.start("H3", *words)
         serving.await_line("Waiting for client")
@@ -250,8 +250,10 @@ class Pulling(threading.Thread):
         self.is_over = threading.Event()
 
     def leads(self):
+        """Both ways: answers may come by the other cable."""
         lids = [str(self.fabric.lid(node)) for node in ("H2", "H3")]
-        return self.fabric.run("H2", "ibtracert", *lids, status=None).startswith("From ca")
+        return all(self.fabric.run("H2", "ibtracert", *way, status=None).startswith("From ca")
+                   for way in (lids, lids[::-1]))
 
     def is_active(self, port):
         said = self.fabric.weft("top", "--once")
@@ -307,7 +309,10 @@ def test_fab_15_fab_17_conformance_suite_through_switches(folder):
 
 
 def test_trn_s2_rc_04_fab_20_messages_come_once_while_cables_are_pulled(folder):
-    """RC and RD: whichever cable is pulled, requests end once and in order by the other."""
+    """
+    RC and RD: whichever cable is pulled, requests end once and in order by the other. OpenSM passes over traps of a switch
+    that come too often, and would then find the other way only by its next sweep.
+    """
     program = ends_program()
     tests = ("test_rkey_07_qp_07d_one_reliable", "test_qp_13_both_directions", "test_qp_07d_qp_s3_fetch_and_add",
              "test_sys_05_sends_and_rdma")

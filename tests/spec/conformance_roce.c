@@ -16,9 +16,6 @@
 #include "fabric/fabric_bed.h"
 #include "own_network.h"
 
-/* What has not arrived while nothing else did for so long was lost. */
-static const uint64_t lost_ns = 20 * 1000 * 1000;
-
 static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
 
 static bool is_in_fabric(void)
@@ -91,9 +88,26 @@ static struct rd_ways *ways_of(const struct weft_adapter *a)
 }
 
 /* Where cables are pulled meanwhile a manager needs its time to find another way. */
+static bool is_cut(void)
+{
+	return getenv("WEFT_ENDS_CUT") != NULL;
+}
+
 static uint8_t timeout_code(void)
 {
-	return getenv("WEFT_ENDS_CUT") ? 18 : 14;
+	return is_cut() ? 18 : 14;
+}
+
+/* What has not arrived while nothing else did for so long was lost. */
+static uint64_t lost_ns(void)
+{
+	return (is_cut() ? 100 : 20) * UINT64_C(1000000);
+}
+
+/* Where packets are lost, requests that wait for a receive must be still for longer than that. */
+static uint8_t rnr_timer_code(uint8_t usual)
+{
+	return is_cut() ? 28 : usual; /* 164 ms */
 }
 
 static void ways_open(const struct pair *p)
@@ -134,7 +148,8 @@ static void ways_close(const struct pair *p)
 static void rd_connect(struct pair *p)
 {
 	const struct weft_roce_attr how = {
-		.rnr_timer_code = 18, /* 5 ms: between two tries nothing is under way */
+		.rnr_timer_code = rnr_timer_code(
+			18), /* 5 ms: between two tries nothing is under way */
 		.reads_out = 16,
 		.q_key = RD_KEY,
 		.rdd = RD_DOMAIN,
@@ -264,7 +279,7 @@ static void roce_settle(struct pair *p)
 		if (in + out != was)
 			since = roce_now_ns(p);
 		/* What the first has been sent since it looked counts for the second. */
-		if (is_idle && (in == out || roce_now_ns(p) - since > lost_ns))
+		if (is_idle && (in == out || roce_now_ns(p) - since > lost_ns()))
 			return;
 		was = in + out;
 		REQUIRE(pair_wait(p, begin));
@@ -318,7 +333,7 @@ static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news, uin
 		.timeout_code = timeout_code(),
 		.retries = 7,
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-		.rnr_timer_code = 16, /* 2.56 ms */
+		.rnr_timer_code = rnr_timer_code(16), /* 2.56 ms */
 	};
 }
 
