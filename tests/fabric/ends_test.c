@@ -545,6 +545,7 @@ TEST(test_raw_01_raw_02_raw_03_ipv6_packets_cross_a_fabric_to_their_clients)
 		packet_write(wanted, is_second ? SECOND : FIRST, is_second ? 9 : 7);
 		EXPECT_MEM(ends[1].memory + (is_second ? BYTES / 2 : 0), wanted, PACKET);
 	}
+	EXPECT_EQ(fabric_bed_counts().refused, 0); /* without a handle it did not leave */
 	MUST(weft_ah_destroy(ah));
 	MUST(weft_qp_destroy(second));
 	datagrams_close();
