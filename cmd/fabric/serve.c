@@ -73,6 +73,7 @@ static bool open_all(const struct topology *t, const struct wishes *w, struct fa
 	const struct fabric_server_options options = {
 		.name = w->name,
 		.part = w->cut.parts ? &part : NULL,
+		.spin_ns = w->spin_ns,
 		.mtu = iba_mtu_code((uint32_t)w->mtu_bytes),
 	};
 	char text[REASON_TEXT], why[CONFIG_FILE_WHY];
@@ -103,7 +104,6 @@ static int serve(const char *path, const struct wishes *w)
 	if (open_all(&t, w, &cut, &s)) {
 		rio_role_until_signal(stop, s);
 		say_what(&t, s);
-		fabric_server_spin(s, w->spin_ns);
 		fabric_server_run(s);
 		fabric_server_close(s);
 		status = 0;

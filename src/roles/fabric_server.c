@@ -161,6 +161,7 @@ enum weft_reason fabric_server_open(const struct topology *t,
 	(void)snprintf(s->name, sizeof(s->name), "%s", name && *name ? name : "fabric");
 	s->epoll = s->listener = s->wake = -1;
 	s->begin_ns = clock_ns();
+	s->spin_ns = options->spin_ns;
 	list_init(&s->ports);
 	r = open_all(s, t, options);
 	if (r == WEFT_OK)
@@ -330,11 +331,6 @@ static int wait_ms(const struct fabric_server *s, uint64_t other_ns)
 		return 0;
 	ms = (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
 	return (int)least(ms, longest_ms);
-}
-
-void fabric_server_spin(struct fabric_server *s, uint64_t spin_ns)
-{
-	s->spin_ns = spin_ns;
 }
 
 /*

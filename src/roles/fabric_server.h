@@ -30,7 +30,8 @@ struct fabric_server_part {
 struct fabric_server_options {
 	const char *name;		       /* NULL: that of WEFT_FABRIC, or "fabric" */
 	const struct fabric_server_part *part; /* NULL: the fabric is not cut */
-	uint8_t mtu; /* code of the greatest (iba_mtu_code()); 0: 4096 bytes */
+	uint64_t spin_ns; /* awake for so long after the last frame; 0: it sleeps at once */
+	uint8_t mtu;	  /* code of the greatest (iba_mtu_code()); 0: 4096 bytes */
 };
 
 /* The topology is not needed afterwards. WEFT_R_FABRIC_TAKEN: there is one of that name. */
@@ -40,9 +41,6 @@ enum weft_reason fabric_server_open(const struct topology *t,
 void fabric_server_close(struct fabric_server *own_s);
 
 const char *fabric_server_name(const struct fabric_server *s);
-
-/* Looks for frames so long before it sleeps; 0, the default: it sleeps at once. */
-void fabric_server_spin(struct fabric_server *s, uint64_t spin_ns);
 
 /* Runs until fabric_server_stop(), which a signal handler and other threads may call. */
 void fabric_server_run(struct fabric_server *s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Addresses of nodes, and the paths between them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "driver/sys/fabric_address.h"
@@ -93,5 +94,26 @@ TEST(test_sys_s1_paths_between_active_ports_only)
 	fabric_bed_change(1, down, ATTACH_NEWS_STATE);
 	EXPECT_EQ(fabric_address_path(&from, &to, &path), WEFT_R_NODE_STATE);
 	EXPECT_EQ(fabric_address_path(&to, &from, &path), WEFT_R_NODE_STATE);
+	fabric_bed_close();
+}
+
+TEST(test_sys_09_a_node_is_addressed_by_its_name)
+{
+	struct weft_address a;
+	char text[WEFT_ADDRESS_TEXT];
+
+	begin();
+	MUST(fabric_address_parse("right:7480", &a));
+	weft_address_text(&a, text);
+	EXPECT_STR(text, "127.1.0.1:7480");
+	MUST(fabric_address_parse("192.0.2.1:7480", &a));
+	EXPECT_EQ(a.ip[0], 192);
+	EXPECT_EQ(fabric_address_parse("none:7480", &a), WEFT_R_ADDRESS);
+	EXPECT_EQ(fabric_address_parse("right", &a), WEFT_R_ADDRESS);
+	EXPECT_EQ(fabric_address_parse("right:", &a), WEFT_R_ADDRESS);
+	EXPECT_EQ(fabric_address_parse("right:70000", &a), WEFT_R_ADDRESS);
+	/* A program that is at no node. */
+	REQUIRE(unsetenv("WEFT_NODE") == 0);
+	EXPECT_EQ(fabric_address_parse("right:7480", &a), WEFT_R_ADDRESS);
 	fabric_bed_close();
 }

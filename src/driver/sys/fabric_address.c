@@ -63,25 +63,31 @@ enum weft_reason fabric_address_look(const struct weft_address *a, struct fabric
 	}
 }
 
-enum weft_reason fabric_address_parse(const char *text, struct weft_address *a)
+/* "NODE:SERVICE" */
+static bool node_parse(const char *text, struct weft_address *a)
 {
 	const char *service = strrchr(text, ':');
 	char node[FABRIC_MSG_NAME];
 	struct fabric_msg_port p;
 
-	if (weft_address_parse(text, a) == WEFT_OK)
-		return WEFT_OK;
 	if (!fabric_client_node() || !service || (size_t)(service - text) >= sizeof(node) ||
 	    weft_address_parse(service, a) != WEFT_OK)
-		return WEFT_R_ADDRESS;
+		return false;
 	(void)snprintf(node, sizeof(node), "%.*s", (int)(service - text), text);
 	if (fabric_client_look(node, 0, &p) != WEFT_OK || p.node > UINT16_MAX || p.port > UINT8_MAX)
-		return WEFT_R_ADDRESS;
+		return false;
 	a->family = 4;
 	a->ip[0] = FABRIC_NET;
 	a->ip[1] = (uint8_t)p.port;
 	a->ip[2] = (uint8_t)(p.node >> 8);
 	a->ip[3] = (uint8_t)p.node;
+	return true;
+}
+
+enum weft_reason fabric_address_parse(const char *text, struct weft_address *a)
+{
+	if (weft_address_parse(text, a) != WEFT_OK && !node_parse(text, a))
+		return WEFT_R_ADDRESS;
 	return WEFT_OK;
 }
 
