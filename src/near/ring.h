@@ -142,22 +142,26 @@ static inline bool ring_await_room(struct ring *r, size_t bytes)
 
 /* ---- The receiver --------------------------------------------------------------------------- */
 
+/* Of records that were put by what is known of the sender, and not taken: its word is not trusted. */
+static inline size_t ring_known(struct ring *r)
+{
+	r->is_broken |= r->other - r->own > r->bytes;
+	return r->is_broken ? 0 : (size_t)(r->other - r->own);
+}
+
 /* How many bytes of records have been put by now, and not been taken. */
 static inline size_t ring_left(struct ring *r)
 {
 	r->other = atomic_load_explicit(&r->head->put, memory_order_acquire);
 	ring_hook(r, RING_PUT_READ);
-	r->is_broken |= r->other - r->own > r->bytes;
-	return r->is_broken ? 0 : (size_t)(r->other - r->own);
+	return ring_known(r);
 }
 
 /* The bytes of the oldest records, not taken yet, and their number; 0: there is none. */
 static inline size_t ring_peek(struct ring *r, const uint8_t **bytes)
 {
 	*bytes = r->data + r->own % r->bytes;
-	if (r->other == r->own)
-		return ring_left(r);
-	return r->is_broken ? 0 : (size_t)(r->other - r->own);
+	return r->other == r->own ? ring_left(r) : ring_known(r);
 }
 
 /* Whether ring_peek() would find nothing. */

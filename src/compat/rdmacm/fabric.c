@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Addresses on a node of a fabric. A port has its GIDs, as addresses of AF_IB or of IPv6; and an
- * address of IPv4 made of its number and that of its node, 127.PORT.NODE/256.NODE%256, which is one
- * of this host for sockets, too. What is 127.0 otherwise, and any address, is the program's node.
- */
+/* Addresses of driver/sys/fabric_address.h as programs have them, GIDs also as AF_IB. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>

@@ -24,6 +24,25 @@ TEST(test_near_ring_of_a_false_receiver_is_given_up)
 	ring_unmap(&receiver);
 }
 
+/* The sender says that it put a part of a record: the whole one is taken, and passes what was put. */
+TEST(test_near_ring_of_a_false_sender_is_given_up)
+{
+	struct ring sender, receiver;
+	const uint8_t *bytes;
+	int fd;
+
+	fd = ring_make(&sender, RING_BYTES_MIN);
+	REQUIRE(fd >= 0 && ring_map(&receiver, fd) == 0);
+	close(fd);
+	atomic_store(&sender.head->put, 17);
+	EXPECT_EQ(ring_peek(&receiver, &bytes), 17);
+	ring_take(&receiver, 17);
+	EXPECT_EQ(ring_peek(&receiver, &bytes), 0);
+	EXPECT(receiver.is_broken);
+	ring_unmap(&sender);
+	ring_unmap(&receiver);
+}
+
 /* What is put while the receiver marks its rest is seen by one of the two. */
 TEST(test_near_ring_that_rests_sees_a_record)
 {
