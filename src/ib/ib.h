@@ -653,3 +653,6 @@ void ib_raw_frame(struct ib_port *port, const struct ib_path *path, size_t lengt
  * address handle. A request without one, or whose handle was destroyed, is lost.
  */
 bool ib_port_send_raw_frame(struct ib_port *port, struct ib_out *out);
+
+/* What it has not sent is output of the port still: ib_port_send() passes it by. */
+void ib_port_keep_raw(struct ib_port *port);

@@ -172,24 +172,41 @@ void ib_raw_frame(struct ib_port *port, const struct ib_path *path, size_t lengt
 	out->spans.spans[0] = (struct span){ out->room - IBA_LRH_BYTES, out->spans.length };
 }
 
+/* Bound: its requests. One that has no way here is taken all the same, and lost. */
+static bool send_frame(struct ib_port *port, struct ib_conn *c, struct ib_out *out)
+{
+	size_t length;
+
+	while (c->req.count > 0 && !c->req.is_absent) {
+		const struct ib_path *path = ud_path(c, rc_req_wqe(c, rc_req_at(&c->req, 0)), out);
+
+		if (!take_frame(c, out->room, &length))
+			return false;
+		if (path && ib_path_is_local(path)) {
+			ib_raw_frame(port, path, length, out);
+			sent(port, c, length);
+			return true;
+		}
+	}
+	return false;
+}
+
 bool ib_port_send_raw_frame(struct ib_port *port, struct ib_out *out)
 {
 	struct list *next;
 
 	for (struct list *l = port->raws.next; l != &port->raws; l = next) {
-		struct ib_conn *c = conn_of(l);
-		const struct ib_path *path;
-		size_t length;
-
 		next = l->next;
-		if (c->req.count == 0 || c->req.is_absent)
-			continue;
-		path = ud_path(c, rc_req_wqe(c, rc_req_at(&c->req, 0)), out);
-		if (!take_frame(c, out->room, &length) || !path || !ib_path_is_local(path))
-			continue;
-		ib_raw_frame(port, path, length, out);
-		sent(port, c, length);
-		return true;
+		if (send_frame(port, conn_of(l), out))
+			return true;
 	}
 	return false;
+}
+
+void ib_port_keep_raw(struct ib_port *port)
+{
+	for (struct list *l = port->raws.next; l != &port->raws; l = l->next) {
+		if (conn_of(l)->req.count > 0 && !conn_of(l)->req.is_absent)
+			conn_ready(conn_of(l));
+	}
 }

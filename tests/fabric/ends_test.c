@@ -9,7 +9,7 @@
 #include "no_calls.h"
 #include "test.h"
 
-enum { BYTES = 4096, Q_KEY = 7, INLINE = 64 };
+enum { BYTES = 4096, Q_KEY = 7, INLINE = 64, SENDS_MAX = 512 };
 
 struct end {
 	struct weft_adapter *adapter;
@@ -25,8 +25,10 @@ static struct end ends[2];
 static void end_open(struct end *e, int node, enum weft_qp_service service)
 {
 	const struct weft_adapter_options ao = { 0 };
-	const struct weft_cq_options co = { 0 };
-	struct weft_qp_options qo = { .service = service, .is_every_send_signalled = true };
+	const struct weft_cq_options co = { .entries_max = 2 * SENDS_MAX };
+	struct weft_qp_options qo = { .service = service,
+				      .send_max = SENDS_MAX,
+				      .is_every_send_signalled = true };
 	const struct weft_region_options ro = { .addr = (uintptr_t)e->memory,
 						.length = BYTES,
 						.rights = WEFT_LOCAL_WRITE | WEFT_LOCAL_READ |
@@ -548,5 +550,72 @@ TEST(test_raw_01_raw_02_raw_03_ipv6_packets_cross_a_fabric_to_their_clients)
 	EXPECT_EQ(fabric_bed_counts().refused, 0); /* without a handle it did not leave */
 	MUST(weft_ah_destroy(ah));
 	MUST(weft_qp_destroy(second));
+	datagrams_close();
+}
+
+/* Raw packets in one post, by this handle; the first one may have none. */
+static void burst_post(struct weft_ah *first, struct weft_ah *ah, uint32_t bytes, uint32_t count)
+{
+	static struct weft_send_wr wrs[SENDS_MAX];
+	struct weft_sge sge = { (uintptr_t)ends[0].memory, bytes, ends[0].tag };
+	uint32_t posted;
+
+	for (uint32_t i = 0; i < count; i++)
+		wrs[i] = (struct weft_send_wr){ .id = i,
+						.opcode = WEFT_OP_SEND,
+						.sges = &sge,
+						.sge_count = 1,
+						.ah = i == 0 ? first : ah };
+	MUST(weft_qp_post_send(ends[0].qp, wrs, count, &posted));
+}
+
+static void burst_await(uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct weft_completion c = end_await(&ends[0]);
+
+		EXPECT_EQ(c.status, WEFT_SUCCESS);
+		EXPECT_EQ(c.id, i);
+	}
+}
+
+static struct weft_ah *bursts_open(void)
+{
+	const struct weft_path path = fabric_bed_path(0, 1, false);
+	struct weft_ah *ah;
+
+	for (int i = 0; i < 2; i++)
+		end_open(&ends[i], i, WEFT_UD);
+	to_raw(ends[0].qp, FIRST, 0);
+	MUST(weft_ah_create(ends[0].pd, &path, &ah));
+	packet_write(ends[0].memory, FIRST, 7);
+	return ah;
+}
+
+/* RAW-02: one that has no way holds none up that follows it. */
+TEST(test_raw_02_packet_without_a_handle_delays_none_behind_it)
+{
+	struct weft_ah *ah = bursts_open();
+
+	burst_post(NULL, ah, PACKET, 3);
+	burst_await(3);
+	MUST(weft_ah_destroy(ah));
+	datagrams_close();
+}
+
+/* RAW-02: more than take a turn, and than the ring to the fabric has room for. */
+TEST(test_raw_02_packets_that_wait_for_their_turn_or_for_room_are_all_sent)
+{
+	enum { BURSTS = 300, LONG = 1024 };
+	struct weft_ah *ah = bursts_open();
+
+	fabric_bed_stay_awake();
+	for (int i = 0; i < BURSTS; i++) {
+		fabric_bed_hold();
+		burst_post(ah, ah, LONG, SENDS_MAX);
+		fabric_bed_release();
+		burst_await(SENDS_MAX);
+	}
+	MUST(weft_ah_destroy(ah));
 	datagrams_close();
 }

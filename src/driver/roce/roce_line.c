@@ -9,7 +9,8 @@
 #include "driver/sys/fabric_address.h"
 
 enum {
-	FRAMES_MAX = 64, /* taken, then answered; sent, then others are taken */
+	FRAMES_MAX = 64,	   /* taken, then answered; sent, then others are taken */
+	RAWS_MAX = FRAMES_MAX / 2, /* of those that are sent */
 	MORE_MAX = 16
 };
 
@@ -358,7 +359,7 @@ static uint32_t send_raw(struct roce *r, struct ib_out *out)
 {
 	uint32_t count = 0;
 
-	while (count < FRAMES_MAX && fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) > 0 &&
+	while (count < RAWS_MAX && fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) > 0 &&
 	       ib_port_send_raw_frame(r->port, out)) {
 		fabric_attach_end(r->fabric, out, 1);
 		count++;
@@ -371,7 +372,9 @@ bool roce_line_output(struct roce *r)
 	struct ib_out *out = &r->outs[0];
 	uint32_t count = r->is_raw ? send_raw(r, out) : 0;
 
-	while (count < FRAMES_MAX && ib_port_has_output(r->port)) {
+	/* Blocked: who waits for room must still, even if there is some by now. */
+	while (count < FRAMES_MAX && !fabric_attach_is_blocked(r->fabric) &&
+	       ib_port_has_output(r->port)) {
 		if (fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) == 0)
 			break;
 		out->run_bytes = 0;
@@ -382,6 +385,8 @@ bool roce_line_output(struct roce *r)
 		fabric_attach_end(r->fabric, out, 1);
 		count += 1 + send_more(r, out);
 	}
+	if (r->is_raw)
+		ib_port_keep_raw(r->port);
 	fabric_attach_flush(r->fabric);
 	if (ib_port_has_pins(r->port))
 		(void)net_look_at_clock(r->net);
