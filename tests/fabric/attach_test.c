@@ -352,6 +352,7 @@ static uint32_t end_fill(struct end *from, const struct end *to)
 {
 	uint8_t frame[IBA_FRAME_MAX];
 	uint32_t length = frame_to(frame, lid_of(from), lid_of(to), qp_of(to), NULL), sent = 0;
+	const uint64_t held = fabric_bed_counts().held;
 	bool is_held = false;
 
 	for (;;) {
@@ -361,7 +362,7 @@ static uint32_t end_fill(struct end *from, const struct end *to)
 		}
 		if (fabric_attach_rest(from->attach) && is_held)
 			return sent;
-		is_held = fabric_bed_counts().held > 0;
+		is_held = fabric_bed_counts().held > held;
 	}
 }
 
@@ -407,7 +408,7 @@ TEST(test_sys_01_dead_adapter_holds_back_no_frames)
 /* What a program sent before it ended arrives: its peer may wait for it. */
 TEST(test_sys_01_frames_of_an_adapter_that_has_closed_arrive)
 {
-	enum { FRAMES = 3 };
+	enum { FRAMES = 200 }; /* more than the hub takes before it hears of the end */
 	struct end a, b;
 
 	end_open(&a, 0);
@@ -610,6 +611,41 @@ TEST(test_fab_07_a_program_that_is_refused_again_and_again_costs_no_memory)
 	close(q.descriptor);
 	close(p.fd);
 	ring_unmap(&r);
+	fabric_bed_close();
+}
+
+/*
+ * One that ends while its frame waits keeps the ring that it is in, and of a port's only so many
+ * do: one more loses its frames.
+ */
+TEST(test_fab_07_programs_that_end_with_frames_that_wait_cost_so_much_memory_at_most)
+{
+	enum { LEAVERS_MAX = 254, ROUNDS = 2 };
+	struct end a, b, c;
+	uint32_t ring, sent, before = mappings();
+
+	end_open(&a, 0);
+	ring = (mappings() - before) / 4; /* two, each of them mapped by both sides */
+	end_open(&b, 1);
+	for (int round = 0; round < ROUNDS; round++) {
+		sent = end_fill(&a, &b);
+		before = mappings();
+		for (uint32_t i = 1; i <= LEAVERS_MAX + 1; i++) {
+			end_open(&c, 0);
+			end_send(&c, &b);
+			fabric_attach_close(c.attach);
+			REQUIRE(await(has_adapters, 2));
+			REQUIRE(mappings() == before + ring * (i < LEAVERS_MAX ? i : LEAVERS_MAX));
+		}
+		for (uint32_t come = 0; come < sent + LEAVERS_MAX; come++)
+			(void)end_next(&b);
+		(void)fabric_bed_counts(); /* the hub's turn with the last one is over */
+		EXPECT_EQ(mappings(), before);
+		EXPECT(fabric_attach_next(b.attach) == NULL);
+		EXPECT(fabric_attach_has_room(a.attach));
+	}
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
 	fabric_bed_close();
 }
 

@@ -101,6 +101,8 @@ static void adapter_close(struct fabric_hub *h, struct hub_adapter *a)
 
 void hub_adapter_end(struct fabric_hub *h, struct hub_adapter *a)
 {
+	if (hub_is_gone(a))
+		a->port->leaving--;
 	adapter_close(h, a);
 	list_remove(&a->link);
 	list_remove(&a->active);
@@ -111,16 +113,19 @@ void hub_adapter_end(struct fabric_hub *h, struct hub_adapter *a)
 
 /*
  * A program ends when it has what it wanted, and its last frames are in its ring: the peer may wait
- * for nothing but the acknowledgement there.
+ * for nothing but the acknowledgement there. Its slot is free meanwhile, so that slots do not bound
+ * the memory of those that leave.
  */
 void hub_adapter_leave(struct fabric_hub *h, struct hub_adapter *a)
 {
 	a->left = a->port ? ring_left(&a->in) : 0;
-	if (a->left == 0) {
+	if (a->left == 0 || a->port->leaving == SLOT_MAX) {
 		hub_adapter_end(h, a);
 		return;
 	}
 	adapter_close(h, a);
+	ring_unmap(&a->out);
+	a->port->leaving++;
 	list_add_tail(&h->leaving, &a->link);
 	if (!a->is_blocked)
 		hub_activate(h, a);
@@ -128,6 +133,8 @@ void hub_adapter_leave(struct fabric_hub *h, struct hub_adapter *a)
 
 void fabric_hub_close(struct fabric_hub *h)
 {
+	while (!list_is_empty(&h->leaving))
+		hub_adapter_end(h, hub_adapter_at(h->leaving.next));
 	for (uint32_t i = 0; h->nodes && i < h->config.nodes; i++) {
 		while (!list_is_empty(&h->nodes[i])) {
 			struct hub_port *p = CONTAINER_OF(list_pop(&h->nodes[i]), struct hub_port,
@@ -141,8 +148,6 @@ void fabric_hub_close(struct fabric_hub *h)
 	}
 	while (!list_is_empty(&h->guests))
 		hub_adapter_end(h, hub_adapter_at(h->guests.next));
-	while (!list_is_empty(&h->leaving))
-		hub_adapter_end(h, hub_adapter_at(h->leaving.next));
 	if (h->listener >= 0)
 		call_close(h->listener);
 	if (h->epoll >= 0)

@@ -5,7 +5,8 @@
  *
  * An adapter is not trusted: it can post frames of its node's LIDs only, and none of subnet
  * management; what it writes ends at most its own connection. One that does not read holds back the
- * frames of its port, as an adapter without credit would; one that has died is forgotten at once.
+ * frames of its port, as an adapter without credit would. One that has died holds back none, and
+ * what it had put still goes; where as many of its port as there are slots wait so, it is lost.
  *
  *	fabric_hub_fd() is readable: fabric_hub_hear()
  *	then, and while the last run was not the end: fabric_hub_run()

@@ -21,6 +21,7 @@ struct hub_port {
 	struct list ready; /* in hub.ready: has room again */
 	bool is_refused;   /* a frame was, since */
 	uint8_t slot_last;
+	uint32_t leaving; /* adapters that are gone, in hub.leaving */
 };
 
 struct hub_adapter {
@@ -35,8 +36,8 @@ struct hub_adapter {
 	uint32_t news;	 /* not told yet */
 	uint32_t claim_count;
 	struct list services, groups;
-	struct ring in, out;
-	size_t left; /* of one that is gone: bytes of its ring that were put before */
+	struct ring in, out; /* gone: `in` alone */
+	size_t left;	     /* of one that is gone: bytes of its ring that were put before */
 };
 
 struct fabric_hub {
