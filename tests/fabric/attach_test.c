@@ -649,6 +649,40 @@ TEST(test_fab_07_programs_that_end_with_frames_that_wait_cost_so_much_memory_at_
 	fabric_bed_close();
 }
 
+/* While the hub is awake, it sees by itself that it cannot write to an adapter's ring. */
+TEST(test_fab_07_hostile_ring_ends_its_connection_while_the_hub_is_awake)
+{
+	struct attach_message m;
+	struct ring r, to;
+	struct end b;
+	uint8_t frame[IBA_FRAME_MAX];
+	uint32_t length;
+	int fd;
+
+	end_open(&b, 1);
+	fabric_bed_stay_awake();
+	fd = hostile_attach(&r, &m);
+	REQUIRE(ring_map(&to, m.descriptor) == 0);
+	atomic_store(&to.head->taken, UINT64_C(1) << 40);
+	length = frame_to(frame, lid_of(&b), m.state.info.lid, (uint32_t)m.slot << 16 | 5, NULL);
+	for (uint32_t i = 0; i < ATTACH_RING_BYTES / ATTACH_HEAD_BYTES; i++) { /* it is soon full */
+		while (!end_post(&b, frame, length, false)) {
+			if (fabric_attach_rest(b.attach))
+				end_look(&b);
+		}
+		if (fabric_bed_counts().broken > 0)
+			break;
+	}
+	EXPECT(await(has_broken, 1));
+	EXPECT(await(has_adapters, 1));
+	close(m.descriptor);
+	close(fd);
+	ring_unmap(&r);
+	ring_unmap(&to);
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
 /* So do messages that make no sense; and a ring that can shrink is none. */
 TEST(test_fab_07_hostile_messages_end_their_own_connection)
 {

@@ -322,7 +322,7 @@ enum after { AFTER_MORE, AFTER_LOOK, AFTER_REST };
 
 static enum after ring_empty(struct fabric_hub *h, struct hub_adapter *a)
 {
-	if (a->in.is_broken || hub_is_gone(a))
+	if (a->in.is_broken || a->out.is_broken || hub_is_gone(a))
 		return AFTER_REST;
 	if (h->is_awake)
 		return AFTER_LOOK;
