@@ -178,7 +178,9 @@ enum weft_reason weft_port_watch(struct weft_adapter *adapter, void *context);
  * WEFT_R_BUSY. When the interface is deleted, frames are lost until one is opened anew.
  *
  * At a node of a fabric the adapter is a bridge from then on: packets of the host that are for no
- * queue pair of it go to the port whose GID they are for, and those of the fabric to the host.
+ * queue pair of it go to the port whose GID they are for, and those of the fabric to the host. The
+ * raw packets of its port are its own (WEFT_R_ADDRESS_IN_USE: another adapter has them) until the
+ * adapter is closed, even when the interface is gone; a call that fails takes none.
  */
 enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interface);
 
@@ -198,8 +200,8 @@ struct weft_raw_options {
  * WEFT_R_ADDRESS_IN_USE: another queue pair of the adapter has asked for just these.
  *
  * In a fabric frames come from the port itself, without an interface, to one adapter of the port
- * (WEFT_R_ADDRESS_IN_USE: another one has them), and those that are sent need an address handle,
- * which has the LID.
+ * (WEFT_R_ADDRESS_IN_USE: another one has them) until it is closed, and those that are sent need an
+ * address handle, which has the LID.
  */
 enum weft_reason weft_qp_to_raw(struct weft_qp *qp, const struct weft_raw_options *raw);
 

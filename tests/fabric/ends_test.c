@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "driver/roce/roce_line.h"
 #include "fabric/fabric_bed.h"
 #include "no_calls.h"
 #include "test.h"
@@ -618,4 +619,129 @@ TEST(test_raw_02_packets_that_wait_for_their_turn_or_for_room_are_all_sent)
 	}
 	MUST(weft_ah_destroy(ah));
 	datagrams_close();
+}
+
+/* RAW-03: an interface that cannot be opened leaves the raw packets of the port to others. */
+TEST(test_raw_03_failed_bridge_claims_no_raw_packets)
+{
+	struct weft_adapter *bridge;
+
+	end_open(&ends[0], 0, WEFT_UD);
+	MUST(weft_adapter_open(NULL, &bridge));
+	EXPECT_EQ(weft_raw_open(bridge, ""), WEFT_R_TUN_NAME);
+	to_raw(ends[0].qp, FIRST, 1);
+	MUST(weft_adapter_close(bridge));
+	end_close(&ends[0]);
+	fabric_bed_close();
+}
+
+/* ---- RAW-02: a bridge ------------------------------------------------------------------------ */
+
+/* The host's packet to an address; why it did not go. */
+static enum weft_reason host_sends(const uint8_t to[16])
+{
+	struct weft_roce_counts before, after;
+	uint8_t packet[PACKET];
+	struct roce *roce;
+
+	packet_write(packet, FIRST, 0);
+	memcpy(packet + 24, to, 16);
+	MUST(weft_roce_query(ends[0].adapter, &before));
+	adapter_enter(ends[0].adapter);
+	MUST(roce_get(ends[0].adapter, &roce));
+	roce_line_bridge(roce, packet, sizeof(packet));
+	roce_line_flush(roce);
+	adapter_leave(ends[0].adapter);
+	MUST(weft_roce_query(ends[0].adapter, &after));
+	return after.refused > before.refused ? after.refused_for : WEFT_OK;
+}
+
+/* Asks again while the bridge may not ask the fabric. */
+static enum weft_reason host_sends_in_time(const uint8_t to[16])
+{
+	enum weft_reason r = host_sends(to);
+
+	while (r == WEFT_R_BUSY)
+		r = host_sends(to);
+	return r;
+}
+
+TEST(test_raw_02_bridge_knows_ports_of_its_subnet_and_asks_seldom)
+{
+	const struct weft_path path = fabric_bed_path(0, 1, true);
+	uint8_t group[16] = { 0xff, 2, [15] = 1 }, far[16], none[16];
+	bool was_busy = false;
+
+	datagrams_open();
+	memcpy(far, path.to.ip, sizeof(far));
+	memcpy(none, path.to.ip, sizeof(none));
+	far[7] ^= 1;
+	none[14] ^= 0x40;
+	EXPECT_EQ(host_sends_in_time(path.to.ip), WEFT_OK);
+	EXPECT_EQ(host_sends_in_time(none), WEFT_R_PEER_UNKNOWN);
+	EXPECT_EQ(host_sends_in_time(path.from.ip), WEFT_R_PEER_UNKNOWN);
+	/* The first is asked for; those that follow at once are not. */
+	for (int i = 0; i < 1000 && !was_busy; i++) {
+		EXPECT_EQ(host_sends(group), WEFT_R_PEER_UNKNOWN);
+		EXPECT_EQ(host_sends(far), WEFT_R_PEER_UNKNOWN);
+		none[8] = (uint8_t)i;
+		none[9] = (uint8_t)(i >> 8 | 0x80);
+		was_busy = host_sends(none) == WEFT_R_BUSY;
+	}
+	EXPECT(was_busy);
+	datagrams_close();
+}
+
+/* Bound: the ring has room for fewer. Late, when the bridge would have to ask: tried anew. */
+TEST(test_raw_02_bridge_says_when_there_is_no_room)
+{
+	enum { TRIES = 20, PACKETS_MAX = 1 << 15 };
+	const struct weft_path path = fabric_bed_path(0, 1, true);
+	enum weft_reason r = WEFT_OK;
+
+	datagrams_open();
+	for (int i = 0; i < TRIES && r != WEFT_R_QUEUE_FULL; i++) {
+		EXPECT_EQ(host_sends_in_time(path.to.ip), WEFT_OK);
+		fabric_bed_hold();
+		r = WEFT_OK;
+		for (int n = 0; n < PACKETS_MAX && r == WEFT_OK; n++)
+			r = host_sends(path.to.ip);
+		fabric_bed_release();
+	}
+	EXPECT_EQ(r, WEFT_R_QUEUE_FULL);
+	datagrams_close();
+}
+
+/* What the connection manager knows of a peer stays, whatever the bridge looks for. */
+TEST(test_raw_02_bridge_leaves_routes_of_the_connection_manager)
+{
+	const struct weft_path path = fabric_bed_path(0, 1, true);
+	struct weft_path told = { .to = path.to };
+	struct ib_path known;
+	struct roce *roce;
+
+	datagrams_open();
+	MUST(roce_path_of(&path, &known));
+	adapter_enter(ends[0].adapter);
+	MUST(roce_get(ends[0].adapter, &roce));
+	roce_line_learn(roce, &known);
+	adapter_leave(ends[0].adapter);
+	EXPECT_EQ(host_sends_in_time(path.to.ip), WEFT_OK);
+	roce_line_tell(roce, &told);
+	EXPECT_EQ(told.to_lid, path.to_lid);
+	EXPECT_EQ(told.service_level, path.service_level);
+	datagrams_close();
+}
+
+TEST(test_raw_03_number_of_raw_packets_is_no_service)
+{
+	struct roce *roce;
+
+	end_open(&ends[0], 0, WEFT_UD);
+	adapter_enter(ends[0].adapter);
+	MUST(roce_get(ends[0].adapter, &roce));
+	EXPECT_EQ(roce_line_claim(roce, UINT64_MAX), WEFT_R_BAD_ARGUMENT);
+	adapter_leave(ends[0].adapter);
+	end_close(&ends[0]);
+	fabric_bed_close();
 }

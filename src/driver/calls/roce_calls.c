@@ -289,9 +289,27 @@ enum weft_reason weft_qp_query_paths(struct weft_qp *qp, struct weft_qp_paths *p
 
 /* ---- Raw datagrams -------------------------------------------------------------------------- */
 
+/* In a fabric it needs the port's raw packets, too: claimed last, as they stay claimed. */
+static enum weft_reason raw_open(struct roce *r, const char *interface)
+{
+	struct tun *tun, *gone = r->tun;
+	enum weft_reason reason = tun_is_open(gone) ? WEFT_R_BUSY : tun_open(r, interface, &tun);
+
+	if (reason != WEFT_OK)
+		return reason;
+	reason = r->fabric ? roce_line_raw(r) : WEFT_OK;
+	if (reason != WEFT_OK) {
+		tun_close(tun);
+		return reason;
+	}
+	r->tun = tun;
+	if (gone)
+		tun_close(gone);
+	return WEFT_OK;
+}
+
 enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interface)
 {
-	struct tun *gone;
 	struct roce *roce;
 	enum weft_reason r;
 
@@ -299,14 +317,8 @@ enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interfa
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter);
 	r = roce_get(adapter, &roce);
-	if (r == WEFT_OK && roce->fabric)
-		r = roce_line_raw(roce);
-	if (r == WEFT_OK) {
-		gone = roce->tun;
-		r = tun_is_open(gone) ? WEFT_R_BUSY : tun_open(roce, interface, &roce->tun);
-		if (r == WEFT_OK && gone)
-			tun_close(gone);
-	}
+	if (r == WEFT_OK)
+		r = raw_open(roce, interface);
 	adapter_leave(adapter);
 	return r;
 }

@@ -37,7 +37,13 @@ enum { ROCE_ADDRESSES = 16, ROCE_ROUTES = 256 };
 struct roce_route {
 	uint8_t gid[16];
 	struct ib_local local;
-	uint64_t asked_ns; /* of a bridge: when the fabric told it */
+};
+
+/* Of a bridge: the LID of a GID's port, as the fabric told it. 0: no other port has it. */
+struct roce_bridge_route {
+	uint8_t gid[16];
+	uint16_t lid;
+	uint64_t asked_ns;
 };
 
 /* An address that was looked up lately: whether it is this host's, as to look takes long. */
@@ -55,7 +61,9 @@ struct roce {
 	bool is_raw;		      /* in a fabric: raw packets of the port come */
 	struct event_source events;   /* of the port */
 	struct roce_route routes[ROCE_ROUTES];
-	struct near *near; /* NULL: all packets go by UDP */
+	struct roce_bridge_route bridge_routes[ROCE_ROUTES];
+	uint64_t bridge_asked_ns; /* when the latest of them was */
+	struct near *near;	  /* NULL: all packets go by UDP */
 	struct ib_direct direct;
 	uint8_t near_tries; /* to open it, that are left */
 	bool is_near_full;  /* it has no room for the next packet of the rest */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/roce/roce_line.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "driver/roce/roce_near.h"
@@ -131,13 +132,18 @@ uint8_t roce_line_slot(const struct roce *r)
 /* ---- Paths ---------------------------------------------------------------------------------- */
 
 /* Routes that the connection manager needs: few, and each is looked for again and again. */
-static struct roce_route *route_of(struct roce *r, const uint8_t gid[16])
+static uint32_t route_index(const uint8_t gid[16])
 {
 	uint32_t n = 0;
 
 	for (int i = 8; i < 16; i++)
 		n = n * 31 + gid[i];
-	return &r->routes[n % ROCE_ROUTES];
+	return n % ROCE_ROUTES;
+}
+
+static struct roce_route *route_of(struct roce *r, const uint8_t gid[16])
+{
+	return &r->routes[route_index(gid)];
 }
 
 void roce_line_learn(struct roce *r, const struct ib_path *path)
@@ -218,6 +224,8 @@ void roce_line_forget(struct roce *r, struct udp_flow_ref *flow_ref)
 
 enum weft_reason roce_line_claim(struct roce *r, uint64_t service_id)
 {
+	if (service_id == ATTACH_SERVICE_RAW) /* no service, though its number is one */
+		return WEFT_R_BAD_ARGUMENT;
 	return r->fabric ? fabric_attach_claim(r->fabric, service_id)
 			 : udp_claim_service(r->udp, service_id);
 }
@@ -258,45 +266,70 @@ enum weft_reason roce_line_raw(struct roce *r)
 
 /* ---- A bridge ------------------------------------------------------------------------------- */
 
-/* So long a bridge believes what it knows: a port may get another LID. */
-static const uint64_t route_ns = UINT64_C(1000) * 1000 * 1000;
+/*
+ * So long a bridge believes what it knows, as a port may get another LID; and so long it asks no
+ * more, as the adapter waits for the answer.
+ */
+static const uint64_t route_ns = UINT64_C(1000) * 1000 * 1000, asking_ns = 10 * 1000 * 1000;
 
-/* The route to a port by its GID; NULL: there is none, or it is this one. */
-static const struct roce_route *route_ask(struct roce *r, const uint8_t gid[16])
+static bool is_in_subnet(const struct roce *r, const uint8_t gid[16])
 {
-	struct roce_route *to = route_of(r, gid);
+	uint64_t prefix;
+
+	memcpy(&prefix, gid, sizeof(prefix));
+	return be64toh(prefix) == fabric_attach_state(r->fabric)->info.subnet_prefix;
+}
+
+/* The LID of the port that has the GID; 0: there is none, or it is this one. */
+static uint16_t lid_ask(struct roce *r, const uint8_t gid[16])
+{
 	struct weft_address a = { .family = 6 };
-	uint64_t now_ns = net_look_at_clock(r->net);
 	struct fabric_msg_port p;
 
-	if (memcmp(to->gid, gid, sizeof(to->gid)) == 0 && now_ns - to->asked_ns < route_ns)
-		return to->local.to != 0 ? to : NULL;
 	memcpy(a.ip, gid, sizeof(a.ip));
-	*to = (struct roce_route){ .asked_ns = now_ns };
-	memcpy(to->gid, gid, sizeof(to->gid));
 	if (fabric_address_look(&a, &p) != WEFT_OK ||
 	    p.port_info.lid == fabric_attach_state(r->fabric)->info.lid)
-		return NULL;
-	to->local.to = p.port_info.lid;
-	return to->local.to != 0 ? to : NULL;
+		return 0;
+	return p.port_info.lid;
+}
+
+/* WEFT_R_BUSY: the fabric was asked for another one just now. */
+static enum weft_reason bridge_route(struct roce *r, const uint8_t gid[16], struct ib_path *path)
+{
+	struct roce_bridge_route *to = &r->bridge_routes[route_index(gid)];
+	uint64_t now_ns = net_look_at_clock(r->net);
+	bool is_known = memcmp(to->gid, gid, sizeof(to->gid)) == 0;
+
+	if (!is_in_subnet(r, gid))
+		return WEFT_R_PEER_UNKNOWN;
+	if (!is_known || now_ns - to->asked_ns >= route_ns) {
+		if (now_ns - r->bridge_asked_ns < asking_ns)
+			return WEFT_R_BUSY;
+		memcpy(to->gid, gid, sizeof(to->gid));
+		to->lid = lid_ask(r, gid);
+		to->asked_ns = r->bridge_asked_ns = net_look_at_clock(r->net);
+	}
+	path->local.to = to->lid;
+	return to->lid != 0 ? WEFT_OK : WEFT_R_PEER_UNKNOWN;
 }
 
 void roce_line_bridge(struct roce *r, const uint8_t *frame, size_t length)
 {
-	const struct roce_route *to = NULL;
+	enum weft_reason reason = WEFT_R_PEER_UNKNOWN;
 	struct ib_out *out = &r->outs[0];
 	struct ib_path path = { 0 };
 	struct iba_grh g;
 
 	if (length >= IBA_GRH_BYTES && iba_grh_decode(&g, frame) == WEFT_OK &&
 	    g.payload_bytes == length - IBA_GRH_BYTES)
-		to = route_ask(r, g.to);
-	if (!to || fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) == 0) {
+		reason = bridge_route(r, g.to, &path);
+	if (reason == WEFT_OK && fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) == 0)
+		reason = WEFT_R_QUEUE_FULL;
+	if (reason != WEFT_OK) {
 		r->refused++;
-		r->refused_for = WEFT_R_PEER_UNKNOWN;
+		r->refused_for = reason;
 		return;
 	}
-	path.local = to->local;
 	memcpy(out->room, frame, length);
 	ib_raw_frame(r->port, &path, length, out);
 	fabric_attach_end(r->fabric, out, 1);

@@ -38,6 +38,7 @@ void roce_line_expect(struct roce *roce, const struct ib_path *path, uint32_t ou
 		      struct udp_flow_ref *flow_ref);
 void roce_line_forget(struct roce *roce, struct udp_flow_ref *flow_ref);
 
+/* WEFT_R_BAD_ARGUMENT: no service has this number. */
 enum weft_reason roce_line_claim(struct roce *roce, uint64_t service_id);
 void roce_line_release(struct roce *roce, uint64_t service_id);
 enum weft_reason roce_line_join(struct roce *roce, const struct weft_address *group,
@@ -48,7 +49,10 @@ void roce_line_leave(struct roce *roce, const struct weft_address *group,
 /* In a fabric: raw packets come to this adapter, and to no other of the port, from now on. */
 enum weft_reason roce_line_raw(struct roce *roce);
 
-/* The host's packet goes to the port that its address is a GID of; else it is lost. */
+/*
+ * The host's packet goes to the port that its address is a GID of; else it is lost, and counted as
+ * refused: WEFT_R_PEER_UNKNOWN, WEFT_R_BUSY (who has it cannot be asked now), WEFT_R_QUEUE_FULL.
+ */
 void roce_line_bridge(struct roce *roce, const uint8_t *frame, size_t length);
 void roce_line_flush(struct roce *roce);
 
