@@ -45,6 +45,8 @@ static enum weft_reason bridge_open(struct bridge *b, const char *interface)
 	if (r == WEFT_OK)
 		r = weft_raw_open(b->adapter, interface);
 	if (r == WEFT_OK)
+		r = weft_port_watch(b->adapter, NULL);
+	if (r == WEFT_OK)
 		r = weft_adapter_drive(b->adapter, true);
 	return r;
 }
@@ -57,6 +59,24 @@ static void bridge_close(struct bridge *b)
 		(void)weft_adapter_close(b->adapter);
 	if (b->wake >= 0)
 		close(b->wake);
+}
+
+/* Events would keep it awake; one of them may be the last word of a fabric that has gone. */
+static enum weft_reason events_drain(struct bridge *b)
+{
+	enum weft_reason r = WEFT_OK;
+	struct fabric_msg_port port;
+	struct weft_event event;
+	bool has_event = true;
+
+	while (r == WEFT_OK && has_event) {
+		r = weft_event_next(b->adapter, 0, &event, &has_event);
+		if (r == WEFT_OK && has_event && event.kind == WEFT_EVENT_PORT &&
+		    event.state & WEFT_PORT_INACTIVE &&
+		    fabric_client_port(0, &port) == WEFT_R_FABRIC_ABSENT)
+			r = WEFT_R_FABRIC_ABSENT;
+	}
+	return r;
 }
 
 int fabric_bridge(int argc, char **argv)
@@ -72,8 +92,11 @@ int fabric_bridge(int argc, char **argv)
 		printf("%s is a bridge to %s\n", fabric_client_node(), argv[1]);
 		(void)fflush(stdout);
 	}
-	while (r == WEFT_OK && !atomic_load(&b.is_stopping))
+	while (r == WEFT_OK && !atomic_load(&b.is_stopping)) {
 		r = weft_cq_wait(b.cq, b.wake, UINT64_MAX, NULL);
+		if (r == WEFT_OK)
+			r = events_drain(&b);
+	}
 	bridge_close(&b);
-	return r == WEFT_OK ? 0 : fabric_failed("bridge", argv[1], r);
+	return r == WEFT_OK ? 0 : fabric_failed("bridge", fabric_client_node(), r);
 }

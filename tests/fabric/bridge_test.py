@@ -63,6 +63,12 @@ def test_raw_02_raw_03_the_host_pings_a_node_across_a_bridge(folder):
         bridge.process.terminate()
         wait_until("the bridge ends", lambda: bridge.process.poll() is not None)
         expect_equal("status of the bridge", bridge.process.returncode, 0)
+        # One whose fabric goes says so, and ends.
+        bridge = fabric.start("H1", WEFT, "fabric", "bridge", "weft0")
+        bridge.await_line("H1 is a bridge to weft0")
+        fabric.process.terminate()
+        wait_until("the bridge ends", lambda: bridge.process.poll() is not None)
+        expect("it says why: " + bridge.said(), bridge.process.returncode != 0 and "fabric_absent" in bridge.said())
 
 
 main(globals())
