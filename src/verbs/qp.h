@@ -78,6 +78,7 @@ struct weft_qp {
 	uint32_t remote_rights;
 	bool is_register_enabled;
 	enum weft_failure on_failure;
+	uint32_t reads_max; /* ORD: Reads and atomics in flight on this stream */
 	uint64_t receiver_wait_ns;
 	/* Its transport: from creation on, or set by qp_attach() while a stream exists. */
 	const struct transport *transport, *transport_at_first;
@@ -88,16 +89,15 @@ struct weft_qp {
 	enum weft_reason reason;  /* first error; WEFT_OK while none */
 	enum weft_reason failing; /* fails for this reason at the next advance; WEFT_OK: no */
 	bool is_draining;	  /* SQD was requested, and the drained event is still due */
-	uint32_t peer;		  /* number of the connected queue pair, 0: none */
-	uint32_t reads_max;	  /* ORD: Reads and atomics in flight on this stream */
+	bool is_xrc_cut;  /* the SRQ below was destroyed while a message was arriving in it */
+	uint32_t xrc_srq; /* number of the SRQ that the peer's latest request named; or 0 */
+	uint32_t peer;	  /* number of the connected queue pair, 0: none */
 	struct send_queue sq;
 	struct commands *commands;   /* of WEFT_ISCSI, else NULL */
 	struct recv_queue rq;	     /* unused with an srq */
 	struct mem_passed passed[2]; /* the latest access to a source; any other: see qp_access() */
 	struct recv_wqe *recv;	     /* claimed for the message that is arriving, or NULL */
-	uint32_t xrc_srq;   /* number of the SRQ that the peer's latest request named; or 0 */
-	bool is_xrc_cut;    /* that SRQ was destroyed while a message was arriving in it */
-	struct timer timer; /* for waits of the send queue */
+	struct timer timer;	     /* for waits of the send queue */
 	struct list ready_link, sender_link, absent_link;
 	struct event_source events;
 	struct fault_dice *dice; /* NULL: no faults are injected */
