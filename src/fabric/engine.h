@@ -60,6 +60,8 @@ struct engine_flight {
 	struct fabric_run run;
 };
 
+_Static_assert(sizeof(struct engine_flight) == 2 * FABRIC_LINE_BYTES, "a flight has another size");
+
 /* What leaves on a lane. */
 struct engine_out {
 	struct fabric_waiting waiting;

@@ -56,6 +56,8 @@ struct fabric_frame {
 	bool is_broken; /* its VCRC was wrong: it goes no further */
 };
 
+_Static_assert(sizeof(struct fabric_frame) == FABRIC_LINE_BYTES, "a frame has another size");
+
 struct fabric_pool {
 	struct fabric_frame *frames;		  /* unused */
 	struct fabric_bytes *bytes[FABRIC_SIZES]; /* unused: small ones, large ones */
@@ -79,6 +81,8 @@ struct fabric_lane {
 	bool is_waiting;	      /* its head waits at an output */
 	struct fabric_lane *next_released, *next_waiting;
 };
+
+_Static_assert(sizeof(struct fabric_lane) == FABRIC_LINE_BYTES, "a lane has another size");
 
 /* Lanes whose heads wait for a lane of an output, in the order in which they came to wait. */
 struct fabric_waiting {

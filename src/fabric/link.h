@@ -67,6 +67,8 @@ struct fabric_sent {
 	uint8_t lane;
 };
 
+_Static_assert(FABRIC_FRAME_FLITS <= UINT8_MAX, "a frame has too many flits to count them so");
+
 /*
  * Fields are in the order of cache lines, as far as the link begins with one: those that each frame
  * needs come together, by direction, then those of a lane. A fabric has very many ends.
