@@ -142,7 +142,7 @@ static inline bool ring_await_room(struct ring *r, size_t bytes)
 
 /* ---- The receiver --------------------------------------------------------------------------- */
 
-/* Of records that were put by what is known of the sender, and not taken: its word is not trusted. */
+/* Bytes that the sender said it put, and that were not taken. Its word is not trusted. */
 static inline size_t ring_known(struct ring *r)
 {
 	r->is_broken |= r->other - r->own > r->bytes;

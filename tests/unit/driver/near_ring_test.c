@@ -24,7 +24,7 @@ TEST(test_near_ring_of_a_false_receiver_is_given_up)
 	ring_unmap(&receiver);
 }
 
-/* The sender says that it put a part of a record: the whole one is taken, and passes what was put. */
+/* The sender says that it put a part of a record: to take it passes what was put. */
 TEST(test_near_ring_of_a_false_sender_is_given_up)
 {
 	struct ring sender, receiver;
