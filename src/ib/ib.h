@@ -299,6 +299,13 @@ struct ib_conn *ib_port_event(struct ib_port *port);
 bool ib_port_has_events(const struct ib_port *port);
 
 /*
+ * Whether a connection is left whose queue pair has gone; the last call makes each of them an event
+ * at once, whatever it still had to send: its port is about to be destroyed.
+ */
+bool ib_port_is_leaving(const struct ib_port *port);
+void ib_port_leave(struct ib_port *port);
+
+/*
  * The process of the adapter to which packets of that number went has died. Reliable connections
  * to it give it up without waiting for answers: their requests end, those that are posted later as
  * well (WEFT_ERR_PEER_GONE). Contexts fail.

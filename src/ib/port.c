@@ -490,6 +490,18 @@ static bool conn_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	}
 }
 
+/* A context has no queue pair, and ends otherwise. */
+static bool conn_is_leaving(const struct ib_conn *c)
+{
+	return c && !c->qp && !c->is_ee;
+}
+
+static void conn_left(struct ib_conn *c)
+{
+	if (!c->is_reported && !list_is_linked(&c->ended_link))
+		list_add_tail(&c->port->ended, &c->ended_link);
+}
+
 /* It is silent now, or too fast. If its queue pair has left, that was its last word. */
 static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 {
@@ -499,8 +511,8 @@ static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 	port->burst = 0;
 	if (c->qp && !pace_is_open(&c->pace, now_ns))
 		timer_queue_set(&port->wakes, &c->pace.wake, c->pace.next_ns);
-	if (!c->qp && !c->is_ee && !c->is_reported && !list_is_linked(&c->ended_link))
-		list_add_tail(&port->ended, &c->ended_link);
+	if (conn_is_leaving(c))
+		conn_left(c);
 }
 
 /* By which its next packet goes. */
@@ -724,4 +736,21 @@ struct ib_conn *ib_port_event(struct ib_port *port)
 	c = CONTAINER_OF(list_pop(&port->ended), struct ib_conn, ended_link);
 	c->is_reported = true;
 	return c;
+}
+
+bool ib_port_is_leaving(const struct ib_port *port)
+{
+	bool is_leaving = false;
+
+	for (uint32_t i = 0; i < port->conns_max && !is_leaving; i++)
+		is_leaving = conn_is_leaving(port->conns[i]);
+	return is_leaving;
+}
+
+void ib_port_leave(struct ib_port *port)
+{
+	for (uint32_t i = 0; i < port->conns_max; i++) {
+		if (conn_is_leaving(port->conns[i]))
+			conn_left(port->conns[i]);
+	}
 }

@@ -712,6 +712,25 @@ TEST(test_raw_02_bridge_says_when_there_is_no_room)
 	datagrams_close();
 }
 
+/* FAB-13: the ring of a fabric that does not read is full, so the last words have no room. */
+TEST(test_fab_13_adapter_closes_though_the_fabric_does_not_read)
+{
+	enum { PACKETS_MAX = 1 << 15 };
+	const struct weft_path path = fabric_bed_path(0, 1, true);
+	enum weft_reason r = WEFT_R_BUSY;
+
+	datagrams_open();
+	EXPECT_EQ(host_sends_in_time(path.to.ip), WEFT_OK);
+	fabric_bed_hold();
+	for (int n = 0; n < PACKETS_MAX && r != WEFT_R_QUEUE_FULL; n++)
+		r = host_sends(path.to.ip);
+	EXPECT_EQ(r, WEFT_R_QUEUE_FULL);
+	end_close(&ends[0]);
+	fabric_bed_release();
+	end_close(&ends[1]);
+	fabric_bed_close();
+}
+
 /* What the connection manager knows of a peer stays, whatever the bridge looks for. */
 TEST(test_raw_02_bridge_leaves_routes_of_the_connection_manager)
 {

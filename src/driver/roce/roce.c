@@ -480,13 +480,13 @@ static bool is_used(const struct carrier *c)
 }
 
 /* The adapter has no queue pairs any more, so nothing waits for a peer. */
+/* Destroyed queue pairs may have last packets to send: acknowledgements, or a NAK. */
 static bool is_closing(const struct carrier *c)
 {
-	(void)c;
-	return false;
+	return ib_port_is_leaving(roce_from(c)->port);
 }
 
-/* Sends the last packets of destroyed queue pairs first. */
+/* What the wire, or the ring of a fabric that does not read, had no room for until now is lost. */
 static void roce_close(struct carrier *c)
 {
 	struct roce *r = roce_from(c);
@@ -495,6 +495,7 @@ static void roce_close(struct carrier *c)
 		if (r->near)
 			near_leave(r->near);
 		(void)roce_output(r, false);
+		ib_port_leave(r->port);
 		end_those_that_left(r);
 	}
 	roce_free(r);
