@@ -171,14 +171,15 @@ static void take_message(struct lan_port *port, struct lan_link *link, const str
 {
 	const struct ifinfomsg *i = NLMSG_DATA(h);
 
+	/* What a bridge says of its port is another thing, and less than the interface is. */
 	if ((h->nlmsg_type != RTM_NEWLINK && h->nlmsg_type != RTM_DELLINK) ||
-	    h->nlmsg_len < NLMSG_LENGTH(sizeof(*i)))
+	    h->nlmsg_len < NLMSG_LENGTH(sizeof(*i)) || i->ifi_family != AF_UNSPEC)
 		return;
 	if (i->ifi_index != link->index)
 		take_other(port, link, h);
 	else if (h->nlmsg_type == RTM_NEWLINK)
 		take_link(port, link, h);
-	else if (i->ifi_family == AF_UNSPEC) /* that of a bridge's port is another thing */
+	else
 		lan_link_is(port, false, WEFT_R_LAN_NONE);
 }
 

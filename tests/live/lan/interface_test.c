@@ -390,6 +390,41 @@ TEST(test_lan_tap_has_what_its_host_says)
 	lan_bed_end(b);
 }
 
+/* What has been told of the interface by now. */
+static const struct lan_filters *filters_now(struct lan_bed *b, struct lan_port *port)
+{
+	while (lan_receive(port, b->frames, BED_FRAMES) > 0)
+		;
+	return &lan_properties(port)->filters;
+}
+
+/* A bridge tells of its ports, too, and of less than the interface itself. */
+TEST(test_lan_tap_keeps_what_it_knows_of_a_port_of_a_bridge)
+{
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *t;
+
+	if (why)
+		SKIP(why);
+	b = lan_bed_make();
+	t = lan_bed_open(b, "tap:lt0");
+	if (system("ip link add lbr type bridge 2>/dev/null") != 0) {
+		lan_close(t);
+		lan_bed_end(b);
+		SKIP("this kernel has no bridges");
+	}
+	ip("link set lt0 master lbr");
+	EXPECT(filters_now(b, t)->is_promiscuous);
+	ip("link set lt0 type bridge_slave cost 7");
+	EXPECT(filters_now(b, t)->is_promiscuous);
+	ip("link set lt0 nomaster");
+	EXPECT(!filters_now(b, t)->is_promiscuous);
+	ip("link del lbr");
+	lan_close(t);
+	lan_bed_end(b);
+}
+
 TEST(test_lan_tap_carrier_is_set)
 {
 	const char *why = why_not();
