@@ -270,7 +270,6 @@ int lan_link_open(struct lan_port *port, struct lan_link *link, const char *name
 	int error = ENODEV;
 
 	link->watch.fd = -1;
-	memcpy(link->name, name, strlen(name) + 1);
 	link->index = (int)if_nametoindex(name);
 	if (link->index == 0)
 		return -error;
@@ -300,8 +299,8 @@ static enum weft_reason set(const struct lan_link *link, unsigned long what, str
 
 	if (fd < 0)
 		return lan_reason_of(errno);
-	memcpy(r->ifr_name, link->name, sizeof(r->ifr_name));
-	if (ioctl(fd, what, r) < 0)
+	/* Its host may have given it another name meanwhile. */
+	if (!if_indextoname((unsigned int)link->index, r->ifr_name) || ioctl(fd, what, r) < 0)
 		error = errno;
 	call_close(fd);
 	return error ? lan_reason_of(error) : WEFT_OK;

@@ -12,7 +12,6 @@ enum { LINK_VLANS_MAX = 64 };
 struct lan_link {
 	struct lan_watch watch;
 	int index;
-	char name[LAN_INTERFACE_MAX];
 	bool is_carrier_counted; /* down without a carrier, not only when its user says so */
 	bool has_filters;	 /* what its host wants to receive is of interest */
 	/* Interfaces of VLANs on it. */

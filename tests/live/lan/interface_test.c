@@ -425,6 +425,27 @@ TEST(test_lan_tap_keeps_what_it_knows_of_a_port_of_a_bridge)
 	lan_bed_end(b);
 }
 
+/* Its host may give it another name; the one it had may be another interface's then. */
+TEST(test_lan_tap_is_set_under_its_new_name)
+{
+	const char *why = why_not();
+	static const uint8_t mac[LAN_MAC_BYTES] = { 2, 0, 0, 0, 0, 9 };
+	struct lan_bed *b;
+	struct lan_port *t;
+
+	if (why)
+		SKIP(why);
+	b = lan_bed_make();
+	t = lan_bed_open(b, "tap:lt0");
+	ip("link set lt0 name lt7");
+	EXPECT_EQ(lan_set_mac(t, mac), WEFT_OK);
+	EXPECT_EQ(lan_set_mtu(t, 1400), WEFT_OK);
+	EXPECT_EQ(system("ip link show lt7 | grep -q 02:00:00:00:00:09"), 0);
+	EXPECT_EQ(system("ip link show lt7 | grep -q 'mtu 1400'"), 0);
+	lan_close(t);
+	lan_bed_end(b);
+}
+
 TEST(test_lan_tap_carrier_is_set)
 {
 	const char *why = why_not();
