@@ -95,6 +95,7 @@ static void tell_filters(struct lan_port *port, struct lan_link *link)
 {
 	struct lan_filters *f = &link->filters;
 
+	f->is_all_multicast = link->wants_all_groups || link->has_more_groups;
 	f->vlan_count = link->vlan_count;
 	memset(f->vlans, 0, sizeof(f->vlans));
 	memcpy(f->vlans, link->vlans, link->vlan_count * sizeof(f->vlans[0]));
@@ -115,7 +116,7 @@ static void take_link(struct lan_port *port, struct lan_link *link, const struct
 	if (mtu)
 		lan_mtu_is(port, attribute_u32(mtu));
 	link->filters.is_promiscuous = i->ifi_flags & IFF_PROMISC || attribute_u32(watchers) > 0;
-	link->filters.is_all_multicast = i->ifi_flags & IFF_ALLMULTI;
+	link->wants_all_groups = i->ifi_flags & IFF_ALLMULTI;
 	tell_filters(port, link);
 	lan_link_is(port, (i->ifi_flags & want) == want, WEFT_R_LAN_DOWN);
 }
@@ -216,7 +217,7 @@ static void take_group(struct lan_link *link, const struct nlmsghdr *h)
 	if (!mac || !(*(const uint8_t *)RTA_DATA(mac) & 1))
 		return;
 	if (f->multicast_count == sizeof(f->multicast) / LAN_MAC_BYTES)
-		f->is_all_multicast = true;
+		link->has_more_groups = true;
 	else
 		memcpy(f->multicast[f->multicast_count++], RTA_DATA(mac), LAN_MAC_BYTES);
 }
@@ -251,6 +252,7 @@ void lan_link_groups(struct lan_port *port, struct lan_link *link)
 	if (fd < 0)
 		return;
 	link->filters.multicast_count = 0;
+	link->has_more_groups = false;
 	memset(link->filters.multicast, 0, sizeof(link->filters.multicast));
 	if (call_send(fd, &ask, sizeof(ask)) == sizeof(ask)) {
 		/* The kernel answers within send() and recv(). */

@@ -14,6 +14,8 @@ struct lan_link {
 	int index;
 	bool is_carrier_counted; /* down without a carrier, not only when its user says so */
 	bool has_filters;	 /* what its host wants to receive is of interest */
+	bool wants_all_groups;	 /* its host says so */
+	bool has_more_groups;	 /* than a filter has room for */
 	/* Interfaces of VLANs on it. */
 	uint32_t vlan_count;
 	int vlan_index[LINK_VLANS_MAX];

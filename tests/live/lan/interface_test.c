@@ -425,6 +425,42 @@ TEST(test_lan_tap_keeps_what_it_knows_of_a_port_of_a_bridge)
 	lan_bed_end(b);
 }
 
+/* More than a filter has room for count as all, whatever else is told, as long as there are so many. */
+TEST(test_lan_tap_with_many_groups_wants_all_of_them)
+{
+	static const char each[] =
+		"for i in $(seq 80); do ip maddr %s 01:00:5e:01:02:$i dev lt0; done";
+	const char *why = why_not();
+	struct lan_bed *b;
+	struct lan_port *t;
+	char words[sizeof(each) + 4];
+
+	if (why)
+		SKIP(why);
+	b = lan_bed_make();
+	t = lan_bed_open(b, "tap:lt0,mac=02:00:00:00:00:08");
+	ip("link set lt0 up");
+	lan_bed_until(t, NULL, true);
+	(void)lan_news(t);
+	snprintf(words, sizeof(words), each, "add");
+	MUST_EQ(system(words), 0);
+	ip("addr add 192.0.2.1/24 dev lt0");
+	while (!filters_now(b, t)->is_all_multicast) {
+		(void)!system("ping -c 1 -W 1 192.0.2.9 >/dev/null 2>&1 &");
+		until_news(b, t, LAN_NEWS_FILTERS);
+	}
+	ip("link set lt0 mtu 1400");
+	until_news(b, t, LAN_NEWS_MTU);
+	EXPECT(filters_now(b, t)->is_all_multicast);
+	snprintf(words, sizeof(words), each, "del");
+	MUST_EQ(system(words), 0);
+	(void)!system("ping -c 1 -W 1 192.0.2.9 >/dev/null 2>&1 &");
+	until_news(b, t, LAN_NEWS_FILTERS);
+	EXPECT(!filters_now(b, t)->is_all_multicast);
+	lan_close(t);
+	lan_bed_end(b);
+}
+
 /* Its host may give it another name; the one it had may be another interface's then. */
 TEST(test_lan_tap_is_set_under_its_new_name)
 {
