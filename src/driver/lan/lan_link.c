@@ -115,6 +115,7 @@ static void take_link(struct lan_port *port, struct lan_link *link, const struct
 		lan_mac_is(port, RTA_DATA(mac));
 	if (mtu)
 		lan_mtu_is(port, attribute_u32(mtu));
+	link->is_ethernet = i->ifi_type == ARPHRD_ETHER || i->ifi_type == ARPHRD_LOOPBACK;
 	link->filters.is_promiscuous = i->ifi_flags & IFF_PROMISC || attribute_u32(watchers) > 0;
 	link->wants_all_groups = i->ifi_flags & IFF_ALLMULTI;
 	tell_filters(port, link);

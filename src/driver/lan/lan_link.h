@@ -12,6 +12,7 @@ enum { LINK_VLANS_MAX = 64 };
 struct lan_link {
 	struct lan_watch watch;
 	int index;
+	bool is_ethernet;	 /* what its frames begin with */
 	bool is_carrier_counted; /* down without a carrier, not only when its user says so */
 	bool has_filters;	 /* what its host wants to receive is of interest */
 	bool wants_all_groups;	 /* its host says so */

@@ -7,6 +7,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -100,6 +101,11 @@ static enum weft_reason packet_open(struct lan_port *port, const struct lan_plan
 	p->link = (struct lan_link){ .watch = { .fd = -1, .ready = on_link },
 				     .is_carrier_counted = true };
 	error = lan_link_open(port, &p->link, plan->name);
+	if (error == 0 && !p->link.is_ethernet) {
+		packet_close(port);
+		snprintf(why, LAN_WHY, "%s: its frames are not those of Ethernet", plan->name);
+		return WEFT_R_LAN_NONE;
+	}
 	if (error == 0)
 		error = socket_make(p, plan->fanout);
 	if (error < 0) {

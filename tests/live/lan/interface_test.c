@@ -335,6 +335,23 @@ TEST(test_lan_interfaces_that_are_not_there_or_no_tap_are_refused)
 	lan_close(port);
 }
 
+/* Frames of a TUN interface, say, begin with a header of IP: nothing else would be told apart. */
+TEST(test_lan_packet_refuses_an_interface_that_is_no_ethernet)
+{
+	const char *why = why_not();
+	char said[LAN_WHY] = "";
+	struct lan_port *port = NULL;
+
+	if (why)
+		SKIP(why);
+	ip("tuntap add ltun mode tun");
+	EXPECT_EQ(lan_open("packet:ltun", &port, said), WEFT_R_LAN_NONE);
+	EXPECT_STR(said, "ltun: its frames are not those of Ethernet");
+	EXPECT_EQ(lan_open("packet:lo", &port, said), WEFT_OK);
+	lan_close(port);
+	ip("link del ltun");
+}
+
 TEST(test_lan_tap_has_what_its_host_says)
 {
 	const char *why = why_not();
