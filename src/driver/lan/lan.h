@@ -70,7 +70,7 @@ struct lan_filters {
 	uint16_t multicast_count;
 	uint8_t multicast[64][LAN_MAC_BYTES];
 	uint16_t vlan_count; /* 0: frames of every VLAN */
-	uint16_t vlans[64];
+	uint16_t vlans[64];  /* in rising order */
 };
 
 struct lan_properties {

@@ -95,10 +95,9 @@ static void tell_filters(struct lan_port *port, struct lan_link *link)
 {
 	struct lan_filters *f = &link->filters;
 
+	_Static_assert(sizeof(f->vlans) == LAN_VLANS_MAX * sizeof(f->vlans[0]), "one limit");
 	f->is_all_multicast = link->wants_all_groups || link->has_more_groups;
-	f->vlan_count = link->vlan_count;
-	memset(f->vlans, 0, sizeof(f->vlans));
-	memcpy(f->vlans, link->vlans, link->vlan_count * sizeof(f->vlans[0]));
+	f->vlan_count = (uint16_t)lan_vlans_list(&link->vlans, f->vlans);
 	if (link->has_filters)
 		lan_filters_are(port, f);
 }
@@ -143,29 +142,12 @@ static uint16_t vlan_of(const struct lan_link *link, const struct nlmsghdr *h)
 	return vlan;
 }
 
-static void forget_vlan(struct lan_link *link, int index)
-{
-	for (uint32_t i = 0; i < link->vlan_count; i++) {
-		if (link->vlan_index[i] == index) {
-			link->vlan_count--;
-			link->vlan_index[i] = link->vlan_index[link->vlan_count];
-			link->vlans[i] = link->vlans[link->vlan_count];
-			link->vlans[link->vlan_count] = 0;
-			return;
-		}
-	}
-}
-
 static void take_other(struct lan_port *port, struct lan_link *link, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *i = NLMSG_DATA(h);
-	uint16_t vlan = h->nlmsg_type == RTM_NEWLINK ? vlan_of(link, h) : 0;
 
-	forget_vlan(link, i->ifi_index);
-	if (vlan > 0 && link->vlan_count < LINK_VLANS_MAX) {
-		link->vlan_index[link->vlan_count] = i->ifi_index;
-		link->vlans[link->vlan_count++] = vlan;
-	}
+	lan_vlans_put(&link->vlans, i->ifi_index,
+		      h->nlmsg_type == RTM_NEWLINK ? vlan_of(link, h) : 0);
 	tell_filters(port, link);
 }
 

@@ -6,8 +6,7 @@
 #pragma once
 
 #include "driver/lan/lan_inside.h"
-
-enum { LINK_VLANS_MAX = 64 };
+#include "lan/vlans.h"
 
 struct lan_link {
 	struct lan_watch watch;
@@ -17,10 +16,7 @@ struct lan_link {
 	bool has_filters;	 /* what its host wants to receive is of interest */
 	bool wants_all_groups;	 /* its host says so */
 	bool has_more_groups;	 /* than a filter has room for */
-	/* Interfaces of VLANs on it. */
-	uint32_t vlan_count;
-	int vlan_index[LINK_VLANS_MAX];
-	uint16_t vlans[LINK_VLANS_MAX];
+	struct lan_vlans vlans;	 /* of interfaces on it */
 	struct lan_filters filters;
 };
 
