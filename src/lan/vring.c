@@ -39,7 +39,7 @@ struct table {
 	uint32_t size;
 };
 
-/* Aligned, as lan_vring_place() has checked; little endian, as weft's processors are. */
+/* Aligned in memory, as lan_vring_place() has checked; little endian, as weft's processors are. */
 static uint16_t load16(const uint8_t *at)
 {
 	return __atomic_load_n((const uint16_t *)(const void *)at, __ATOMIC_ACQUIRE);
@@ -71,8 +71,10 @@ static uint8_t *user_at(const struct lan_guest *g, uint64_t address, uint64_t le
 {
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct lan_guest_region *r = &g->regions[i];
+		uint8_t *at = r->at + (address - r->is.user);
+
 		if (is_within(r->is.user, r->is.length, address, length))
-			return address % alignment == 0 ? r->at + (address - r->is.user) : NULL;
+			return (uintptr_t)at % alignment == 0 ? at : NULL;
 	}
 	return NULL;
 }

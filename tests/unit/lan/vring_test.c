@@ -47,6 +47,22 @@ static void chain_add(struct bed *b, bool is_writable)
 	memcpy(b->memory + AVAILABLE + 2, &b->made, sizeof(b->made));
 }
 
+/* A region may begin anywhere in its file; processors load aligned words only, or not all of them. */
+TEST(test_lan_vring_has_its_parts_where_they_are_aligned_in_memory)
+{
+	const struct vhost_address where = { .available = AVAILABLE, .used = USED };
+
+	for (uint32_t off = 1; off <= 16; off++) {
+		struct bed *b = bed_make();
+		enum weft_reason wanted = off < 16 ? WEFT_R_VHOST_ADDRESS : WEFT_OK;
+
+		b->guest.regions[0].is.length = MEMORY - off;
+		b->guest.regions[0].at = b->memory + off;
+		EXPECT_EQ(lan_vring_place(&b->ring, &b->guest, &where), wanted);
+		free(b);
+	}
+}
+
 /* VIRTIO 1.2 section 2.7.10: the guest did not tell of it, as it was not asked to yet. */
 TEST(test_lan_vring_chain_that_came_after_the_look_is_not_missed)
 {
