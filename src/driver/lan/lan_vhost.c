@@ -104,6 +104,7 @@ static enum weft_reason vhost_open(struct lan_port *port, const struct lan_plan 
 	v->rings[VHOST_RX].kick = (struct lan_watch){ .fd = -1, .ready = on_room };
 	v->rings[VHOST_TX].kick = (struct lan_watch){ .fd = -1, .ready = on_kick };
 	v->rings[VHOST_RX].call = v->rings[VHOST_TX].call = -1;
+	vhost_forget(v);
 	port->is.mtu = MTU;
 	memcpy(v->path, plan->name, sizeof(v->path));
 	v->from.timer = (struct lan_watch){ .fd = -1, .ready = on_again };

@@ -66,6 +66,22 @@ static void ring_stop(struct lan_vhost *v, struct vhost_ring *r)
 	r->is_enabled = r->is_placed = false;
 }
 
+/* A guest that says none has those of VIRTIO's first version. */
+static void features_are(struct lan_vhost *v, uint64_t f)
+{
+	v->features = f;
+	v->form.may_merge = f & BIT(BIT_MRG_RXBUF);
+	v->form.header_bytes = f & (BIT(BIT_MRG_RXBUF) | BIT(BIT_VERSION_1))
+				       ? VIRTIO_NET_BUFFERS_BYTES
+				       : VIRTIO_NET_BYTES;
+	for (int i = 0; i < VHOST_RINGS; i++)
+		v->rings[i].ring.has_event_idx = f & BIT(BIT_EVENT_IDX);
+	v->port.is.takes = (f & BIT(BIT_GUEST_CSUM) ? LAN_CSUM : 0) |
+			   (f & BIT(BIT_GUEST_TSO4) ? LAN_TSO4 : 0) |
+			   (f & BIT(BIT_GUEST_TSO6) ? LAN_TSO6 : 0) |
+			   (f & BIT(BIT_GUEST_ECN) ? LAN_TSO_ECN : 0);
+}
+
 void vhost_forget(struct lan_vhost *v)
 {
 	for (int i = 0; i < VHOST_RINGS; i++) {
@@ -75,7 +91,8 @@ void vhost_forget(struct lan_vhost *v)
 	close_fds(v);
 	vhost_memory_unmap(&v->memory);
 	v->guest.count = 0;
-	v->features = v->protocol = 0;
+	features_are(v, 0);
+	v->protocol = 0;
 	v->got = 0;
 }
 
@@ -111,17 +128,7 @@ static enum weft_reason set_features(struct lan_vhost *v, const struct message *
 
 	if (!vhost_u64_decode(&f, m->body, m->h.size) || f & ~offered)
 		return WEFT_R_VHOST_MESSAGE;
-	v->features = f;
-	v->form.may_merge = f & BIT(BIT_MRG_RXBUF);
-	v->form.header_bytes = f & (BIT(BIT_MRG_RXBUF) | BIT(BIT_VERSION_1))
-				       ? VIRTIO_NET_BUFFERS_BYTES
-				       : VIRTIO_NET_BYTES;
-	for (int i = 0; i < VHOST_RINGS; i++)
-		v->rings[i].ring.has_event_idx = f & BIT(BIT_EVENT_IDX);
-	v->port.is.takes = (f & BIT(BIT_GUEST_CSUM) ? LAN_CSUM : 0) |
-			   (f & BIT(BIT_GUEST_TSO4) ? LAN_TSO4 : 0) |
-			   (f & BIT(BIT_GUEST_TSO6) ? LAN_TSO6 : 0) |
-			   (f & BIT(BIT_GUEST_ECN) ? LAN_TSO_ECN : 0);
+	features_are(v, f);
 	return WEFT_OK;
 }
 

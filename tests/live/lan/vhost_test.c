@@ -166,10 +166,8 @@ static void machine_end(struct machine *m)
 
 static const struct vhost_region all_memory = { GUEST, MEMORY, USER, 0 };
 
-static void start(struct machine *m, uint64_t features)
+static void rings_start(struct machine *m)
 {
-	m->features = features;
-	say_u64(m, VHOST_SET_FEATURES, features, -1);
 	say_memory(m, all_memory);
 	for (uint32_t i = 0; i < 2; i++) {
 		say_state(m, VHOST_SET_VRING_NUM, i, SIZE);
@@ -181,6 +179,13 @@ static void start(struct machine *m, uint64_t features)
 	}
 	lan_bed_until(m->port, NULL, true);
 	(void)lan_news(m->port);
+}
+
+static void start(struct machine *m, uint64_t features)
+{
+	m->features = features;
+	say_u64(m, VHOST_SET_FEATURES, features, -1);
+	rings_start(m);
 }
 
 static struct machine *started(uint64_t features)
@@ -434,7 +439,7 @@ TEST(test_lan_vhost_drops_frames_that_are_too_short_or_too_long)
 }
 
 /* The machine connects again, with memory as it was at first. */
-static void start_again(struct machine *m, uint64_t features)
+static void connect_again(struct machine *m)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
@@ -445,6 +450,11 @@ static void start_again(struct machine *m, uint64_t features)
 	MUST_EQ(ftruncate(m->memory, MEMORY), 0);
 	memset(m->at, 0, MEMORY);
 	memset(m->made, 0, sizeof(m->made));
+}
+
+static void start_again(struct machine *m, uint64_t features)
+{
+	connect_again(m);
 	start(m, features);
 }
 
@@ -650,6 +660,29 @@ TEST(test_lan_vhost_takes_no_socket_for_kicks_and_calls)
 
 		say_u64(m, requests[i], 0, m->peer);
 		until_lost(m, WEFT_R_VHOST_MESSAGE);
+		machine_end(m);
+	}
+}
+
+/* It has those of VIRTIO's first version, whatever the guest before it had: a header of 10 bytes. */
+TEST(test_lan_vhost_guest_that_wants_no_features_has_none)
+{
+	struct machine *m = started(F_MRG | F_GUEST_CSUM);
+
+	guest_sends_one(m);
+	shutdown(m->peer, SHUT_RDWR);
+	until_lost(m, WEFT_R_LAN_ENDED);
+	for (int is_first = 0; is_first < 2; is_first++) {
+		if (is_first)
+			m = machine_make(MFD_ALLOW_SEALING);
+		else
+			connect_again(m);
+		rings_start(m);
+		EXPECT_EQ(lan_properties(m->port)->takes, 0);
+		DESCRIPTOR(m, TX, 0, buffer_of(TX, 0), VIRTIO_NET_BYTES + 60, 0, 0);
+		make_available(m, TX, 0);
+		EXPECT_EQ(lan_bed_receive(m->bed, m->port), 1);
+		EXPECT_EQ(m->bed->frames[0].length, 60);
 		machine_end(m);
 	}
 }
