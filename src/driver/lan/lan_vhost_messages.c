@@ -261,12 +261,16 @@ static enum weft_reason get_base(struct lan_vhost *v, const struct message *m)
 									    : WEFT_R_LAN_ENDED;
 }
 
-/* The peer's own end of its connection would hold that open when the peer has gone. */
-static bool is_socket(int fd)
+/*
+ * The peer's own end of its connection would hold that open when the peer has gone. A write to what
+ * is no eventfd could wait, or end the process (SIGPIPE); an eventfd is a file of no type.
+ */
+static bool can_be(int fd, bool is_call)
 {
 	struct stat is;
 
-	return fstat(fd, &is) < 0 || S_ISSOCK(is.st_mode);
+	return fstat(fd, &is) == 0 && !S_ISSOCK(is.st_mode) &&
+	       !(is_call && (is.st_mode & S_IFMT) != 0);
 }
 
 /* A ring has a descriptor for its kicks: to poll the guest would keep a processor busy. */
@@ -281,7 +285,7 @@ static enum weft_reason set_descriptor(struct lan_vhost *v, const struct message
 	has_one = !(value & VHOST_NO_DESCRIPTOR);
 	if (v->fd_count != has_one || (!has_one && m->h.request == VHOST_SET_VRING_KICK))
 		return WEFT_R_VHOST_MESSAGE;
-	if (has_one && is_socket(v->fds[0]))
+	if (has_one && !can_be(v->fds[0], m->h.request == VHOST_SET_VRING_CALL))
 		return WEFT_R_VHOST_MESSAGE;
 	if ((value & VHOST_INDEX_MASK) >= VHOST_RINGS)
 		return WEFT_R_VHOST_RING;

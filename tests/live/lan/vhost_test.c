@@ -664,6 +664,22 @@ TEST(test_lan_vhost_takes_no_socket_for_kicks_and_calls)
 	}
 }
 
+/* A write to it must neither wait nor end this process (SIGPIPE), so it is an eventfd. */
+TEST(test_lan_vhost_takes_an_eventfd_for_calls_only)
+{
+	for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
+		struct machine *m = machine_make(MFD_ALLOW_SEALING);
+		int ends[2];
+
+		MUST(pipe(ends));
+		say_u64(m, VHOST_SET_VRING_CALL, 0, is_pipe ? ends[1] : m->memory);
+		until_lost(m, WEFT_R_VHOST_MESSAGE);
+		close(ends[0]);
+		close(ends[1]);
+		machine_end(m);
+	}
+}
+
 /* It has those of VIRTIO's first version, whatever the guest before it had: a header of 10 bytes. */
 TEST(test_lan_vhost_guest_that_wants_no_features_has_none)
 {
