@@ -61,12 +61,15 @@ void lan_watch(struct lan_port *port, struct lan_watch *w, uint32_t interest)
 	w->interest = interest;
 }
 
-bool lan_watch_try(const struct lan_port *port, int fd)
+bool lan_watch_begin(struct lan_port *port, struct lan_watch *w, int fd, uint32_t interest)
 {
-	struct epoll_event e = { .events = 0 };
+	struct epoll_event e = { .events = interest, .data.ptr = w };
 
-	return epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &e) == 0 &&
-	       epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, &e) == 0;
+	if (epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
+		return false;
+	w->fd = fd;
+	w->interest = interest;
+	return true;
 }
 
 void lan_watch_close(struct lan_port *port, struct lan_watch *w)

@@ -64,8 +64,11 @@ extern const struct lan_calls lan_packet_calls, lan_socket_calls, lan_tap_calls,
 /* Watches fd for events of epoll, others than before, or with 0 no more. */
 void lan_watch(struct lan_port *port, struct lan_watch *w, uint32_t interest);
 
-/* Whether epoll can watch it at all: a file cannot be. */
-bool lan_watch_try(const struct lan_port *port, int fd);
+/*
+ * Watches a descriptor that a peer gave, in place of none. False: epoll cannot watch it, as a file
+ * or a loop of epolls; it is not the watch's then.
+ */
+bool lan_watch_begin(struct lan_port *port, struct lan_watch *w, int fd, uint32_t interest);
 
 /* Closes its descriptor, if it has one. */
 void lan_watch_close(struct lan_port *port, struct lan_watch *w);

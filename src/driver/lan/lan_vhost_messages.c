@@ -300,12 +300,12 @@ static enum weft_reason set_descriptor(struct lan_vhost *v, const struct message
 			(void)fcntl(r->call, F_SETFL, O_NONBLOCK);
 	} else {
 		lan_watch_close(&v->port, &r->kick);
-		/* Not every descriptor can be polled. */
-		if (!lan_watch_try(&v->port, v->fds[0]))
+		/*
+		 * Not every descriptor can be polled. It is never read: that could be made to
+		 * block. Each kick is an edge.
+		 */
+		if (!lan_watch_begin(&v->port, &r->kick, v->fds[0], EPOLLIN | EPOLLET))
 			return WEFT_R_VHOST_MESSAGE;
-		r->kick.fd = v->fds[0];
-		/* It is never read: that could be made to block. Each kick is an edge. */
-		lan_watch(&v->port, &r->kick, EPOLLIN | EPOLLET);
 	}
 	v->fd_count = 0;
 	return WEFT_OK;
