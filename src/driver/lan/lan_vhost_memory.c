@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The memory of a guest, mapped. A file that can no longer be cut short (F_SEAL_SHRINK, as QEMU
- * makes a memfd) is accessed as it is. DPDK's files cannot be sealed, nor can those of hugetlbfs:
- * accesses to such memory survive that a page is missing (driver/sys/guard.h). All regions are in
- * one range of addresses, as that is what an access is guarded for.
+ * makes a memfd) is accessed as it is. DPDK's files cannot be sealed, nor can those of hugetlbfs; and
+ * a large page that is taken out of a sealed file may have no successor. Accesses to such memory
+ * survive that a page is missing (driver/sys/guard.h). All regions are in one range of addresses, as
+ * that is what an access is guarded for.
  */
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -84,7 +85,7 @@ enum weft_reason vhost_memory_map(struct vhost_memory *m, struct lan_guest *g, c
 		if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[i], 0) ==
 		    MAP_FAILED)
 			return WEFT_R_VHOST_MEMORY;
-		m->is_guarded |= !is_sealed(fds[i]);
+		m->is_guarded |= pages[i] != usual || !is_sealed(fds[i]);
 		r->at = at + r->is.offset;
 		at += bytes;
 	}
