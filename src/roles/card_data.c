@@ -172,7 +172,8 @@ void card_data_event(struct card_end *e, const struct weft_event *event)
 
 	if (e->state != CARD_UP || !rdma_end_event(rdma, event))
 		return;
-	if (rdma->state == RDMA_UP && rdma->is_active)
+	/* This end may have been told to stop meanwhile. */
+	if (rdma->state == RDMA_UP && rdma->is_active && push_link_state(e->link) == PUSH_DOWN)
 		push_up(e->link, e->card->now_ns);
 	else if (rdma->state == RDMA_DOWN)
 		card_end_hang_up(e, rdma->reason == WEFT_OK ? WEFT_R_PEER_GONE : rdma->reason);

@@ -585,3 +585,24 @@ TEST(test_push_09_hosts_whose_ports_have_no_address_have_one_each)
 	}
 	unit_end(u);
 }
+
+/* The host is told to stop while it waits for channel 1 of Send mode, which comes up just then. */
+TEST(test_push_07_a_host_that_stops_takes_no_second_connection)
+{
+	const struct weft_event connected = { .kind = WEFT_EVENT_CONNECTED };
+	struct unit *u = unit_make();
+	struct card_end *e = &u->ends[A];
+	struct push_config config;
+
+	*e = (struct card_end){ .card = &u->card, .state = CARD_UP };
+	push_config_init(&config, PUSH_HOST, PUSH_MODE_SEND);
+	config.messages = u->messages[A];
+	MUST(push_link_create(&config, &e->link));
+	rdma_end_init(&e->data.rdma, RDMA_IWARP);
+	e->data.rdma.state = RDMA_CONNECTING;
+	e->data.rdma.is_active = true;
+	push_end(e->link, 1);
+	card_data_event(e, &connected);
+	EXPECT_EQ(push_link_state(e->link), PUSH_ENDING);
+	unit_end(u);
+}
