@@ -148,6 +148,28 @@ void card_asked(struct card_end *e, const struct push_cfg *cfg)
 	push_answer(e->link, &answer);
 }
 
+/*
+ * Host: its interface has what the unit gives. One that this user may not set keeps what it has, and
+ * then no frame passes.
+ */
+static void interface_set(struct card *c, const struct push_agreed *a)
+{
+	const struct lan_properties *is = lan_properties(c->port);
+	enum weft_reason mac = WEFT_OK, mtu = WEFT_OK;
+
+	if (!is->has_mac || memcmp(is->mac, a->mac, PUSH_MAC_BYTES) != 0)
+		mac = lan_set_mac(c->port, a->mac);
+	if (is->mtu != a->mtu)
+		mtu = lan_set_mtu(c->port, a->mtu);
+	if (mac != WEFT_OK && mac != WEFT_R_LAN_UNSUPPORTED)
+		card_tell(c, CARD_LINE_PORT, "%s cannot have this MAC address: %s",
+			  c->file->config->port.is, weft_reason_text(mac));
+	if (mtu != WEFT_OK)
+		card_tell(c, CARD_LINE_PORT, "%s cannot have this MTU: %s",
+			  c->file->config->port.is, weft_reason_text(mtu));
+	card_port_news(c);
+}
+
 void card_opened(struct card_end *e)
 {
 	struct card *c = e->card;
@@ -165,9 +187,7 @@ void card_opened(struct card_end *e)
 		e->to_say = CARD_SAY_LINK;
 		return;
 	}
-	(void)lan_set_mac(c->port, a->mac);
-	(void)lan_set_mtu(c->port, a->mtu);
-	(void)lan_news(c->port); /* the unit knows both */
+	interface_set(c, a); /* the unit knows both */
 	(void)lan_set_link(c->port, a->is_link_up);
 	e->to_say = CARD_SAY_FILTER;
 }

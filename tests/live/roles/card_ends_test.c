@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "own_network.h"
 #include "roles/card_inside.h"
 
 enum {
@@ -604,5 +605,30 @@ TEST(test_push_07_a_host_that_stops_takes_no_second_connection)
 	push_end(e->link, 1);
 	card_data_event(e, &connected);
 	EXPECT_EQ(push_link_state(e->link), PUSH_ENDING);
+	unit_end(u);
+}
+
+/* As a TAP interface of a user: it has another address than the unit gives, and no frame passes. */
+TEST(test_push_09_an_address_that_cannot_be_set_is_told)
+{
+	const char *why_not = own_network_enter();
+	struct unit *u;
+	struct card_end *e;
+	struct lines lines = { 0 };
+	char why[LAN_WHY] = "";
+
+	if (why_not)
+		SKIP(why_not);
+	u = unit_make();
+	e = &u->ends[A];
+	host_up(u, A, mac_a, 0);
+	lan_close(u->card.port);
+	MUST(lan_open("packet:lo", &u->card.port, why));
+	u->card.is_unit = false;
+	u->card.options = (struct card_options){ line_take, &lines };
+	card_opened(e);
+	EXPECT(strstr(lines.last, " cannot have this MAC address: ") != NULL);
+	EXPECT_EQ(lines.count, 2);
+	EXPECT_EQ(lan_properties(u->card.port)->mtu, push_agreed(e->link)->mtu);
 	unit_end(u);
 }
