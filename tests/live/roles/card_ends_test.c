@@ -587,6 +587,26 @@ TEST(test_push_09_hosts_whose_ports_have_no_address_have_one_each)
 	unit_end(u);
 }
 
+/* No host of ours asks for one: the unit's port carries no longer ones. */
+TEST(test_push_09_a_host_cannot_have_longer_frames_than_the_lan)
+{
+	struct push_cfg longer = { .kind = PUSH_SET_MTU, .mtu = 1501 };
+	struct unit *u = unit_make();
+
+	host_up(u, A, mac_a, 0);
+	ask(u, A, &longer);
+	EXPECT_EQ(push_agreed(u->ends[A].link)->mtu, 1500);
+	EXPECT_EQ(u->card.counts.refused_requests, 1);
+	longer.mtu = 1400;
+	ask(u, A, &longer);
+	EXPECT_EQ(push_agreed(u->ends[A].link)->mtu, 1400);
+	longer.mtu = 1500;
+	ask(u, A, &longer);
+	EXPECT_EQ(push_agreed(u->ends[A].link)->mtu, 1500);
+	EXPECT_EQ(u->card.counts.refused_requests, 1);
+	unit_end(u);
+}
+
 /* The host is told to stop while it waits for channel 1 of Send mode, which comes up just then. */
 TEST(test_push_07_a_host_that_stops_takes_no_second_connection)
 {
