@@ -45,7 +45,8 @@ bool lan_has_more(const struct lan_port *port);
 /*
  * Sends frames in order; returns how many were taken. A frame that cannot be sent is taken and
  * counted as dropped, with its reason. Fewer than count: the port is full until its link is
- * down or LAN_NEWS_ROOM comes. The bytes may have been changed: a checksum completed.
+ * down or LAN_NEWS_ROOM comes. In the bytes of a frame that was taken a checksum may have been
+ * completed; one that was not taken is as it was, or has its rest behind its first bytes.
  */
 uint32_t lan_send(struct lan_port *port, struct lan_frame *frames, uint32_t count);
 

@@ -77,9 +77,36 @@ static enum weft_reason cut_frame(struct lan_port *port, struct lan_frame *f)
 	return WEFT_OK;
 }
 
+/* What completing a checksum changes of a frame. */
+struct unsummed {
+	struct virtio_net net;
+	uint8_t field[sizeof(uint16_t)];
+};
+
+static uint8_t *field_of(const struct lan_frame *f, const struct virtio_net *net)
+{
+	return f->bytes + net->csum_start + net->csum_offset;
+}
+
+static void complete(struct lan_frame *f, struct unsummed *was)
+{
+	was->net = f->net;
+	memcpy(was->field, field_of(f, &f->net), sizeof(was->field));
+	lan_checksum(f);
+}
+
+/* A frame that is not taken comes again, with the header that its caller has. */
+static void restore(struct lan_frame *f, const struct unsummed *was)
+{
+	if (!(was->net.flags & VIRTIO_NET_NEEDS_CSUM))
+		return;
+	f->net = was->net;
+	memcpy(field_of(f, &f->net), was->field, sizeof(was->field));
+}
+
 /* How many frames can go as they are, once their checksums are completed. */
 static uint32_t plain_run(struct lan_port *port, struct lan_frame *frames, uint32_t count,
-			  enum weft_reason *why)
+			  struct unsummed were[LAN_BATCH_MAX], enum weft_reason *why)
 {
 	uint32_t run = 0;
 
@@ -94,8 +121,9 @@ static uint32_t plain_run(struct lan_port *port, struct lan_frame *frames, uint3
 			break;
 		if (more & LAN_CSUM || !port->calls->takes_rest)
 			join(f);
+		were[run].net.flags = 0;
 		if (more & LAN_CSUM)
-			lan_checksum(f);
+			complete(f, &were[run]);
 		run++;
 	}
 	return run;
@@ -103,16 +131,19 @@ static uint32_t plain_run(struct lan_port *port, struct lan_frame *frames, uint3
 
 uint32_t lan_send(struct lan_port *port, struct lan_frame *frames, uint32_t count)
 {
+	struct unsummed were[LAN_BATCH_MAX];
 	uint32_t done = 0;
 
 	/* Bound: each round takes a frame, or is the last. */
 	while (done < count && lan_send_cut(port)) {
 		enum weft_reason r;
-		uint32_t run = plain_run(port, frames + done, count - done, &r);
+		uint32_t run = plain_run(port, frames + done, count - done, were, &r);
 
 		if (run > 0) {
 			uint32_t taken = port->calls->send(port, frames + done, run);
 
+			for (uint32_t i = taken; i < run; i++)
+				restore(&frames[done + i], &were[i]);
 			done += taken;
 			if (taken < run)
 				break;

@@ -231,6 +231,31 @@ TEST(test_lan_socket_full_keeps_frames_whole_and_says_so)
 	lan_bed_end(b);
 }
 
+/* Its owner gives it again with the header that it had: a checksum is completed once. */
+TEST(test_lan_socket_full_leaves_a_frame_as_it_was)
+{
+	const struct virtio_net left = { .flags = VIRTIO_NET_NEEDS_CSUM,
+					 .csum_start = 34,
+					 .csum_offset = 16 };
+	struct lan_bed *b = lan_bed_make();
+	struct lan_port *listener = lan_bed_open(b, "socket:%s/s,listen");
+	struct lan_port *dialer = lan_bed_open(b, "socket:%s/s");
+	struct lan_frame f;
+	uint32_t taken, sent = 0;
+
+	lan_bed_until(listener, dialer, true);
+	do {
+		f = lan_bed_frame(b, 0, 9000, (uint8_t)sent++);
+		f.net = left;
+		taken = lan_send(dialer, &f, 1);
+	} while (taken > 0);
+	EXPECT_MEM(&f.net, &left, sizeof(left));
+	same_frame(&f, b, 9000, (uint8_t)(sent - 1));
+	lan_close(dialer);
+	lan_close(listener);
+	lan_bed_end(b);
+}
+
 TEST(test_lan_socket_connects_again)
 {
 	struct lan_bed *b = lan_bed_make();
