@@ -203,6 +203,21 @@ static void push(struct card_end *e, uint32_t n)
 		push_complete(e, &frame);
 }
 
+/*
+ * A frame for hosts and for the LAN: a port that cannot leave a checksum to its peer would complete
+ * it in the bytes that links still send. So that is done before, for all.
+ */
+static void frame_share(struct card *c, uint32_t n)
+{
+	struct card_frame *f = &c->frames[n];
+	struct lan_frame frame = frame_of(f->bytes, f->length);
+
+	if ((lan_frame_needs(&frame) & ~lan_properties(c->port)->takes) != LAN_CSUM)
+		return;
+	lan_checksum(&frame);
+	virtio_net_encode(&frame.net, f->bytes);
+}
+
 /* Pushes the frame to the hosts that are to have it. True: the LAN is to have it, too. */
 static bool spread(struct card *c, uint32_t n, uint32_t from)
 {
@@ -224,6 +239,8 @@ static bool spread(struct card *c, uint32_t n, uint32_t from)
 		if (!by_peer[host])
 			continue;
 		frame_complete(f);
+		if (route.is_to_wire)
+			frame_share(c, n);
 		push(by_peer[host], n);
 	}
 	return route.is_to_wire;

@@ -181,6 +181,47 @@ TEST(test_push_14_a_header_that_lies_reaches_no_other_host)
 	}
 }
 
+static void peer_connect(struct unit *u, int peer)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%.100s", u->socket);
+	REQUIRE(connect(peer, (const void *)&at, sizeof(at)) == 0);
+	(void)card_port_take(&u->card);
+	REQUIRE(lan_properties(u->card.port)->is_up);
+}
+
+/*
+ * A frame for all stations, whose checksum is left to its receivers, and a LAN that takes none so:
+ * what waits for host b is the same frame, and its header says whether its checksum is complete.
+ */
+TEST(test_push_02_push_05_a_checksum_is_complete_for_hosts_and_lan_or_for_neither)
+{
+	static const uint8_t everyone[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	static const struct virtio_net left = { .flags = VIRTIO_NET_NEEDS_CSUM,
+						.csum_start = 34,
+						.csum_offset = 6 };
+	enum { FIELD = 34 + 6 };
+	struct unit *u = unit_make();
+	int peer = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	uint8_t got[4 + FRAME];
+	uint32_t n = 0;
+
+	host_up(u, A, mac_a, PUSH_FEATURES);
+	host_up(u, B, mac_b, PUSH_FEATURES);
+	peer_connect(u, peer);
+	packet_to(u, everyone, &left, FRAME);
+	MUST_EQ(waits_for_b(u), 1);
+	MUST_EQ(read(peer, got, sizeof(got)), sizeof(got));
+	EXPECT(got[4 + FIELD] == 0xff && got[4 + FIELD + 1] == 0xff); /* of zeroes */
+	while (n < CARD_FRAMES - 1 && u->card.frames[n].users == 0)
+		n++;
+	EXPECT_EQ(u->card.frames[n].bytes[0], 0);
+	EXPECT_MEM(u->card.frames[n].bytes + NET, got + 4, FRAME);
+	close(peer);
+	unit_end(u);
+}
+
 /* Host b takes none of its frames: it holds no more buffers of the unit than are free. */
 TEST(test_push_05_push_24_no_host_has_all_buffers_of_the_unit)
 {
@@ -315,16 +356,12 @@ TEST(test_push_02_push_24_what_is_held_goes_when_the_port_has_room)
 {
 	static const uint8_t mac_lan[] = { 2, 0, 0, 0, 0, 0xc };
 	static const struct virtio_net good;
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	struct unit *u = unit_make();
 	uint8_t bytes[4096];
 	int peer = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
 	host_up(u, A, mac_a, PUSH_FEATURES);
-	snprintf(at.sun_path, sizeof(at.sun_path), "%.100s", u->socket);
-	REQUIRE(connect(peer, (const void *)&at, sizeof(at)) == 0);
-	(void)card_port_take(&u->card);
-	REQUIRE(lan_properties(u->card.port)->is_up);
+	peer_connect(u, peer);
 	for (int i = 0; i < 1 << 16 && u->card.held_count == 0; i++)
 		packet_to(u, mac_lan, &good, FRAME);
 	EXPECT_EQ(u->card.held_count, 1);
