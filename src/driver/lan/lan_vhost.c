@@ -208,7 +208,11 @@ static uint32_t vhost_receive(struct lan_port *port, struct lan_frame *frames, u
 	struct lan_vhost *v = vhost_of(port);
 	struct turn t = { .v = v, .in = frames, .count = count };
 
-	return port->is.is_up ? take_turn(&t, receive_work, &v->rings[VHOST_TX]) : 0;
+	if (port->is.is_up)
+		return take_turn(&t, receive_work, &v->rings[VHOST_TX]);
+	/* A guest that kicks before its rings are ready, or after they stopped, is seen later. */
+	port->has_input = false;
+	return 0;
 }
 
 static uint32_t vhost_send(struct lan_port *port, const struct lan_frame *frames, uint32_t count)

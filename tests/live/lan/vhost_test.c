@@ -270,6 +270,29 @@ TEST(test_lan_vhost_guest_sends)
 	machine_end(m);
 }
 
+/* Else its owner would look again and again, and keep a processor busy until the guest is back. */
+TEST(test_lan_vhost_guest_that_stopped_has_no_more_frames)
+{
+	struct machine *m = started(F_MRG);
+
+	memset(bytes_of(m, buffer_of(TX, 0)), 0, HEADER);
+	DESCRIPTOR(m, TX, 0, buffer_of(TX, 0), HEADER + 60, 0, 0);
+	make_available(m, TX, 0);
+	(void)lan_receive(m->port, NULL, 0);
+	EXPECT(lan_has_more(m->port));
+	say_state(m, VHOST_GET_VRING_BASE, TX, 0);
+	(void)lan_receive(m->port, NULL, 0);
+	EXPECT(!lan_properties(m->port)->is_up);
+	EXPECT_EQ(lan_receive(m->port, m->bed->frames, BED_FRAMES), 0);
+	EXPECT(!lan_has_more(m->port));
+	/* It goes on where it stopped. */
+	say_address(m, TX, USER + 4 * RING_BYTES);
+	say_u64(m, VHOST_SET_VRING_KICK, TX, m->kick[TX]);
+	say_state(m, VHOST_SET_VRING_ENABLE, TX, 1);
+	EXPECT_EQ(lan_bed_receive(m->bed, m->port), 1);
+	machine_end(m);
+}
+
 TEST(test_lan_vhost_guest_receives_in_merged_buffers)
 {
 	struct machine *m = started(F_MRG);
