@@ -133,11 +133,14 @@ static struct descriptor descriptor_at(const struct table *t, uint32_t index)
 	return d;
 }
 
-/* A table of its own replaces the ring's; there is one level of them (section 2.7.5.3). */
+/*
+ * A table of its own replaces the ring's, and ends the chain there; there is one level of them.
+ * Whether the device may write the table is to be ignored (section 2.7.5.3.2).
+ */
 static enum weft_reason enter_indirect(struct table *t, const struct lan_guest *g,
 				       const struct descriptor *d)
 {
-	if (d->length == 0 || d->length % DESCRIPTOR_BYTES || d->flags & (FLAG_NEXT | FLAG_WRITE))
+	if (d->length == 0 || d->length % DESCRIPTOR_BYTES || d->flags & FLAG_NEXT)
 		return WEFT_R_VHOST_CHAIN;
 	t->at = guest_at(g, d->address, d->length);
 	t->size = d->length / DESCRIPTOR_BYTES;
@@ -163,9 +166,8 @@ static enum weft_reason chain_read(const struct lan_vring *v, const struct lan_g
 			return WEFT_R_VHOST_CHAIN;
 		d = descriptor_at(&t, index);
 		if (d.flags & FLAG_INDIRECT) {
-			enum weft_reason r = is_indirect || c->count > 0
-						     ? WEFT_R_VHOST_CHAIN
-						     : enter_indirect(&t, g, &d);
+			enum weft_reason r = is_indirect ? WEFT_R_VHOST_CHAIN
+							 : enter_indirect(&t, g, &d);
 
 			if (r != WEFT_OK)
 				return r;

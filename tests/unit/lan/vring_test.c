@@ -102,3 +102,30 @@ TEST(test_lan_vring_room_that_came_after_the_look_is_not_missed)
 	EXPECT_EQ(done, true);
 	free(b);
 }
+
+/*
+ * VIRTIO 1.2 section 2.7.5.3.2: buffers of the ring may come before the table, and the table's own
+ * flag for writing says nothing.
+ */
+TEST(test_lan_vring_table_may_end_a_chain_and_say_that_it_is_writable)
+{
+	struct bed *b = bed_make();
+	struct lan_frame f = { .bytes = b->frame, .room = sizeof(b->frame) };
+	bool got = false;
+
+	memset(b->memory + BUFFERS + BUFFER, 0x11, 60);
+	memset(b->memory + BUFFERS + 2 * BUFFER, 0x22, 40);
+	descriptor_put(b->memory, 0,
+		       (struct descriptor){ BUFFERS, VIRTIO_NET_BUFFERS_BYTES, NEXT, 3 });
+	descriptor_put(b->memory, 3, (struct descriptor){ TABLE, 32, INDIRECT | WRITE, 0 });
+	descriptor_put(b->memory + TABLE, 0, (struct descriptor){ BUFFERS + BUFFER, 60, NEXT, 1 });
+	descriptor_put(b->memory + TABLE, 1,
+		       (struct descriptor){ .at = BUFFERS + 2 * BUFFER, .length = 40 });
+	make_available(b, 0);
+	MUST(lan_vring_receive(&b->ring, &b->guest, VIRTIO_NET_BUFFERS_BYTES, &f, &got));
+	EXPECT_EQ(got, true);
+	EXPECT_EQ(f.length, 100);
+	EXPECT_EQ(f.bytes[59], 0x11);
+	EXPECT_EQ(f.bytes[60], 0x22);
+	free(b);
+}
