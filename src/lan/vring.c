@@ -263,6 +263,8 @@ enum weft_reason lan_vring_receive(struct lan_vring *v, const struct lan_guest *
 	} else {
 		chain_copy(&c, 0, header, header_bytes, false);
 		virtio_net_decode(&f->net, header, header_bytes);
+		/* A driver says nothing else, and is not believed it (section 5.1.6.2.1). */
+		f->net.flags &= VIRTIO_NET_NEEDS_CSUM;
 		f->length = (uint32_t)(c.length - header_bytes);
 		chain_copy(&c, header_bytes, f->bytes, f->length, false);
 	}

@@ -399,7 +399,13 @@ static void judge(struct card_end *e, const struct card_packet *p)
 	/* What ports check, this does: for hosts without offload the unit goes by the header. */
 	if (lan_frame_check(&frame) != WEFT_OK) {
 		c->counts.dropped_foreign++;
-	} else if (spread(c, n, e->peer)) {
+		frame_done(c, n);
+		return;
+	}
+	/* That a checksum was found good, no host can say to others. */
+	frame.net.flags &= VIRTIO_NET_NEEDS_CSUM;
+	virtio_net_encode(&frame.net, c->frames[n].bytes);
+	if (spread(c, n, e->peer)) {
 		frame_use(c, n);
 		c->held[c->held_count++] = n;
 	}
@@ -474,7 +480,6 @@ static void give_now(struct card_end *e, const struct card_packet *p)
 void card_packet_came(struct card_end *e, const struct push_event *event)
 {
 	const struct card_packet p = { event->bytes, event->length, event->pool, event->element };
-
 	uint32_t header = has_header(e) ? NET : 0;
 
 	if (p.length < LAN_HEADER_BYTES + header || p.length - header > CARD_PACKET_MAX - NET) {

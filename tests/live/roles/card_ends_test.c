@@ -240,6 +240,25 @@ TEST(test_push_05_push_24_no_host_has_all_buffers_of_the_unit)
 	unit_end(u);
 }
 
+/* A guest of host b would not look at the checksum. */
+TEST(test_push_05_a_host_cannot_say_that_a_checksum_was_found_good)
+{
+	enum { COALESCED = 4 /* of virtio-net, from a device only */ };
+	static const struct virtio_net header = { .flags = VIRTIO_NET_DATA_VALID | COALESCED };
+	struct unit *u = unit_make();
+	uint32_t n = 0;
+
+	host_up(u, A, mac_a, PUSH_FEATURES);
+	host_up(u, B, mac_b, PUSH_FEATURES);
+	packet(u, &header);
+	MUST_EQ(waits_for_b(u), 1);
+	while (n < CARD_FRAMES - 1 && u->card.frames[n].users == 0)
+		n++;
+	EXPECT_EQ(u->card.frames[n].users, 1);
+	EXPECT_EQ(u->card.frames[n].bytes[0], 0);
+	unit_end(u);
+}
+
 /* Of 1500 bytes and two headers is the longest, where segments are not left to the host. */
 TEST(test_push_24_frames_that_are_too_long_for_a_host_are_counted)
 {

@@ -82,6 +82,21 @@ TEST(test_lan_vring_chain_that_came_after_the_look_is_not_missed)
 	free(b);
 }
 
+/* VIRTIO 1.2 section 5.1.6.2.1: a driver does not say that a checksum was found good. */
+TEST(test_lan_vring_guest_leaves_a_checksum_and_vouches_for_none)
+{
+	struct bed *b = bed_make();
+	struct lan_frame f = { .bytes = b->frame, .room = sizeof(b->frame) };
+	bool got = false;
+
+	chain_add(b, false);
+	b->memory[BUFFERS] = VIRTIO_NET_NEEDS_CSUM | VIRTIO_NET_DATA_VALID;
+	MUST(lan_vring_receive(&b->ring, &b->guest, VIRTIO_NET_BUFFERS_BYTES, &f, &got));
+	EXPECT_EQ(got, true);
+	EXPECT_EQ(f.net.flags, VIRTIO_NET_NEEDS_CSUM);
+	free(b);
+}
+
 TEST(test_lan_vring_room_that_came_after_the_look_is_not_missed)
 {
 	const struct lan_vring_form form = { VIRTIO_NET_BUFFERS_BYTES, true };
