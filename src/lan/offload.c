@@ -263,19 +263,22 @@ static void end_tcp(const struct lan_cut *c, uint8_t *h, bool is_last)
 		h[TCP_FLAGS] &= (uint8_t)~TCP_CWR;
 }
 
+/*
+ * The field has the sum of the pseudo header, with the length of the whole: that is replaced. Its
+ * addresses are not summed anew, as behind a routing header the last one is not the header's (RFC
+ * 8200 section 8.1).
+ */
 static void end_l4(const struct lan_cut *c, uint8_t *to, uint32_t length)
 {
 	uint8_t *checksum = to + c->l4 + (c->is_tcp ? TCP_CHECKSUM : UDP_CHECKSUM);
-	uint32_t addresses = c->is_ipv6 ? IPV6_FROM : IPV4_FROM;
-	uint8_t pseudo[4] = { 0, c->is_tcp ? PROTOCOL_TCP : PROTOCOL_UDP };
+	uint8_t lengths[4];
 	struct inet_sum sum = { 0 };
 
 	if (!c->is_tcp)
 		put16(to + c->l4 + UDP_LENGTH, length - c->l4);
-	put16(checksum, 0);
-	put16(pseudo + 2, length - c->l4);
-	inet_sum_add(&sum, to + c->ip + addresses, c->is_ipv6 ? IPV6_ENDS : IPV4_ENDS);
-	inet_sum_add(&sum, pseudo, sizeof(pseudo));
+	put16(lengths, ~(c->length - c->l4));
+	put16(lengths + 2, length - c->l4);
+	inet_sum_add(&sum, lengths, sizeof(lengths));
 	inet_sum_add(&sum, to + c->l4, length - c->l4);
 	put_checksum(checksum, &sum);
 }

@@ -6,12 +6,13 @@
 
 #include "lan/offload.h"
 
-enum { ROOM = 65536, TCP = 6, UDP = 17, OPTIONS = 12 };
+enum { ROOM = 65536, TCP = 6, UDP = 17, OPTIONS = 12, ROUTE = 24 };
 
 struct form {
 	bool is_ipv6, is_udp;
 	int vlans;
 	bool has_extension; /* of IPv6; of IPv4: options */
+	bool is_routed;	    /* IPv6: a routing header has the last address */
 	uint32_t payload;
 	uint16_t size;
 	uint8_t flags; /* of TCP */
@@ -51,7 +52,8 @@ static uint32_t ip_at(const struct form *form)
 
 static uint32_t l4_at(const struct form *form)
 {
-	return ip_at(form) + (form->is_ipv6 ? 40 : 20) + (form->has_extension ? 8 : 0);
+	return ip_at(form) + (form->is_ipv6 ? 40 : 20) + (form->has_extension ? 8 : 0) +
+	       (form->is_routed ? ROUTE : 0);
 }
 
 static uint32_t payload_at(const struct form *form)
@@ -64,6 +66,8 @@ static uint32_t pseudo_sum(const struct form *form, const uint8_t *frame, uint32
 	const uint8_t *ip = frame + ip_at(form);
 	uint32_t sum = sum_of(ip + (form->is_ipv6 ? 8 : 12), form->is_ipv6 ? 32 : 8, 0);
 
+	if (form->is_routed) /* RFC 8200 section 8.1 */
+		sum = sum_of(ip + 48, 16, sum_of(ip + 8, 16, 0));
 	sum += length - l4_at(form);
 	return sum_of(NULL, 0, sum + (form->is_udp ? UDP : TCP));
 }
@@ -80,6 +84,11 @@ static void make_ip(const struct form *form, uint8_t *ip, uint32_t length)
 		ip[6] = form->has_extension ? 60 : protocol;
 		if (form->has_extension)
 			memcpy(ip + 40, (uint8_t[]){ protocol, 0, 1, 4, 0, 0, 0, 0 }, 8);
+		if (form->is_routed) {
+			ip[6] = 43;
+			memcpy(ip + 40, (uint8_t[]){ protocol, 2, 2, 1, 0, 0, 0, 0 }, 8);
+			memset(ip + 48, 0xfd, 16);
+		}
 		return;
 	}
 	ip[0] = form->has_extension ? 0x47 : 0x45;
@@ -189,6 +198,16 @@ TEST(test_lan_cut_tcp_and_udp_into_segments)
 		harness_note("form %u", i);
 		cut_is_good(&form);
 	}
+}
+
+TEST(test_lan_cut_behind_a_routing_header_sums_the_last_address)
+{
+	for (int i = 0; i < 2; i++)
+		cut_is_good(&(struct form){ .is_ipv6 = true,
+					    .is_routed = true,
+					    .is_udp = i,
+					    .size = 100,
+					    .payload = 350 });
 }
 
 TEST(test_lan_cut_congestion_window_reduced_is_told_once)
