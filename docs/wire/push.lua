@@ -22,6 +22,9 @@ local modes = { [1] = "Send", [2] = "RDMA" }
 local HEADER_BYTES, VERSION = 12, 1
 -- The bytes of an entry, of functions whose body is a count and entries.
 local entry_bytes = { [1] = 32, [3] = 12, [7] = 16 }
+-- Between two processes a sequence and a seal are behind each message.
+local SEQUENCE_BYTES, SEAL_BYTES = 8, 16
+local TAIL_BYTES = SEQUENCE_BYTES + SEAL_BYTES
 
 local f = {
 	func = ProtoField.uint16("weft_push.function", "Function", base.DEC, functions),
@@ -64,6 +67,8 @@ local f = {
 	counter = ProtoField.uint64("weft_push.counter", "Counter"),
 	sent = ProtoField.uint64("weft_push.sent", "Packets sent"),
 	received = ProtoField.uint64("weft_push.received", "Packets received"),
+	sequence = ProtoField.uint64("weft_push.sequence", "Sequence"),
+	seal = ProtoField.bytes("weft_push.seal", "Seal"),
 }
 for _, field in pairs(f) do
 	push.fields[#push.fields + 1] = field
@@ -72,12 +77,12 @@ local cut = ProtoExpert.new("weft_push.cut", "The message ends inside of this", 
 	expert.severity.WARN)
 push.experts = { cut }
 
--- Reads fields one after the other; past the end of the bytes it stops, and says so once.
-local function reader(buffer, tree)
-	local r = { at = 0, is_cut = false }
+-- Reads fields one after the other; past `stop` it stops, and says so once.
+local function reader(buffer, tree, stop)
+	local r = { at = 0, stop = stop, is_cut = false }
 
 	function r:add(field, length)
-		if self.is_cut or self.at + length > buffer:len() then
+		if self.is_cut or self.at + length > self.stop then
 			if not self.is_cut then
 				tree:add_proto_expert_info(cut)
 			end
@@ -125,8 +130,8 @@ local function entries(each)
 	end
 end
 
-local function references(r, buffer)
-	while r.at < buffer:len() and not r.is_cut do
+local function references(r)
+	while r.at < r.stop and not r.is_cut do
 		r:add(f.pool, 4)
 	end
 end
@@ -174,8 +179,8 @@ local contents = {
 		r:add(f.zero, 3)
 		r:add(f.megabits, 4)
 	end,
-	[7] = function(r, buffer)
-		while r.at < buffer:len() and not r.is_cut do
+	[7] = function(r)
+		while r.at < r.stop and not r.is_cut do
 			r:add(f.counter, 8)
 		end
 	end,
@@ -186,13 +191,13 @@ local contents = {
 }
 
 local function cfg(is_reply)
-	return function(r, buffer)
+	return function(r)
 		local kind = r:add(f.kind, 2)
 		r:add(f.zero, 2)
 		local size = r:add(f.size, 4)
 		local reason = is_reply and r:add(f.reason, 4) or 0
 		if reason == 0 and size > 0 and contents[kind] then
-			contents[kind](r, buffer)
+			contents[kind](r)
 		end
 	end
 end
@@ -206,10 +211,10 @@ local bodies = {
 	[3] = entries(run),
 	[4] = references,
 	[5] = function() end,
-	[6] = function(r, buffer)
+	[6] = function(r)
 		local length = r:add(f.length, 4)
 		if length > 0 then
-			r:add(f.data, math.min(length, buffer:len() - r.at))
+			r:add(f.data, math.min(length, r.stop - r.at))
 		end
 	end,
 	[7] = entries(used),
@@ -219,12 +224,30 @@ local bodies = {
 	[11] = run,
 }
 
+-- The bytes of the message without its tail, as its fields say; all, if it is cut before these.
+local function message_bytes(buffer)
+	local func, length = buffer(0, 2):uint(), buffer:len()
+	local fixed = { [2] = 20, [5] = HEADER_BYTES, [11] = 24 }
+	-- Where a count or a size is, what it counts, and what is before that.
+	local counted = { [1] = { 12, 32, 16 }, [3] = { 12, 12, 16 }, [6] = { 12, 1, 16 }, [7] = { 12, 16, 16 },
+		[8] = { 16, 1, 20 }, [9] = { 16, 1, 24 } }
+
+	if fixed[func] then
+		return fixed[func]
+	end
+	if not counted[func] then -- a flush: its references end where the tail begins
+		return length - TAIL_BYTES
+	end
+	local at, each, before = table.unpack(counted[func])
+	return length >= at + 4 and before + each * buffer(at, 4):uint() or length
+end
+
 local function is_message(buffer)
 	if buffer:len() < HEADER_BYTES or buffer(2, 2):uint() ~= VERSION then
 		return false
 	end
 	local func = buffer(0, 2):uint()
-	if not functions[func] or (func == 5) ~= (buffer:len() == HEADER_BYTES) then
+	if not functions[func] or (func == 5 and buffer:len() ~= HEADER_BYTES + TAIL_BYTES) then
 		return false
 	end
 	-- What a count promises is at least begun.
@@ -238,14 +261,21 @@ function push.dissector(buffer, packet, tree)
 	end
 	local func = buffer(0, 2):uint()
 	local sub = tree:add(push, buffer(), "weft split network card: " .. functions[func])
-	local r = reader(buffer, sub)
+	local stop = math.max(HEADER_BYTES, math.min(message_bytes(buffer), buffer:len()))
+	local r = reader(buffer, sub, stop)
 
 	packet.cols.protocol = "PUSH"
 	packet.cols.info:append(" [" .. functions[func] .. "]")
 	r:add(f.func, 2)
 	r:add(f.version, 2)
 	r:add(f.context, 8)
-	bodies[func](r, buffer)
+	bodies[func](r)
+	-- InfiniBand pads it to whole words.
+	if buffer:len() - stop - TAIL_BYTES >= 0 and buffer:len() - stop - TAIL_BYTES < 4 then
+		r.at, r.stop = stop, stop + TAIL_BYTES
+		r:add(f.sequence, SEQUENCE_BYTES)
+		r:add(f.seal, SEAL_BYTES)
+	end
 	return buffer:len()
 end
 

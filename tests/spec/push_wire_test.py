@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """push_wire_test.py SAMPLE ROOT: do docs/wire/push.md and docs/wire/push.lua say what the code does?
 
-SAMPLE (push_sample.c) prints good messages and cells. Messages are put into a capture, in iWARP Sends, which tshark
-reads with the dissector. It also writes what the fuzzers start from; what is kept must be that.
+SAMPLE (push_sample.c) prints good messages and cells. Messages are put into a capture, in iWARP Sends with the tail
+that they have between two processes, which tshark reads with the dissector. It also writes what the fuzzers start
+from; what is kept must be that.
 """
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,10 @@ WANTED = {
     "ping": {"kind": [8], "sent": [70000], "received": [69990]},
     "refusal": {"function": [9], "kind": [2], "reason": [77]},
 }
+
+
+TAIL = struct.pack(">Q", 5) + bytes(range(16))  # the sequence and the seal behind a message
+TAIL_SHOWN = {"sequence": [5], "seal": [":".join("%02x" % byte for byte in TAIL[8:])]}
 
 
 def lua_of(root):
@@ -80,10 +86,17 @@ def test_push_16_documented_functions_are_all(samples, root):
         yield "functions are %s, rows %s" % (sorted(functions), sorted(rows))
 
 
+def padded(message):
+    """With its tail, as InfiniBand carries it: in whole words."""
+    return message + TAIL + bytes(-len(message + TAIL) % 4)
+
+
 def test_push_16_every_message_is_dissected(samples, root):
-    frames = rio.dissect(rio.messages_capture([samples[name] for name in WANTED]), lua_of(root))[4:]
+    if all(len(padded(samples[name])) == len(samples[name] + TAIL) for name in WANTED):
+        yield "none is padded"
+    frames = rio.dissect(rio.messages_capture([padded(samples[name]) for name in WANTED]), lua_of(root))[4:]
     for (name, wanted), fields in zip(WANTED.items(), frames):
-        common = {"version": [1], "context": [0x0102030405060708]}
+        common = dict(TAIL_SHOWN, version=[1], context=[0x0102030405060708])
         for fault in differences(fields, dict(common, **wanted)):
             yield "%s: %s" % (name, fault)
         for what in rio.complaints(fields):
@@ -92,7 +105,7 @@ def test_push_16_every_message_is_dissected(samples, root):
 
 def test_push_16_broken_messages_are_dissected_as_far_as_they_go(samples, root):
     whole = samples["hello"]
-    cuts = [whole[:n] for n in range(13, len(whole))]
+    cuts = [whole[:n] for n in range(13, len(whole))]  # as by a segment that has no more of it
     frames = rio.dissect(rio.messages_capture(cuts), lua_of(root))[4:]
     for cut, fields in zip(cuts, frames):
         if [tshark.number(v) for v in fields.get("weft_push.function", [])] != [8]:
@@ -105,7 +118,8 @@ def test_push_16_broken_messages_are_dissected_as_far_as_they_go(samples, root):
 
 def test_push_18_other_sends_are_left_alone(samples, root):
     others = [b"", b"\0\x01", b"\0\x63" + samples["get"][2:], samples["get"][:3] + b"\x02" + samples["get"][4:],
-              samples["pools"][:12] + b"\0\0\0\0" + samples["pools"][16:], samples["flush_reply"] + b"x"]
+              samples["pools"][:12] + b"\0\0\0\0" + samples["pools"][16:], samples["flush_reply"] + b"x",
+              samples["flush_reply"] + TAIL + b"x"]
     frames = rio.dissect(rio.messages_capture(others), lua_of(root))[4:]
     for other, fields in zip(others, frames):
         if any(name.startswith("weft_push") for name in fields):
