@@ -67,8 +67,9 @@ struct own_pool {
 	uint32_t base; /* in the elements */
 	uint32_t theirs, full;
 	struct push_queue ready;
-	uint64_t flush;	 /* ASKED: context of the request */
-	bool is_leaving; /* NEW, REGISTERING: it is to be closed, once it can be */
+	uint64_t flush;	  /* ASKED: context of the request */
+	bool is_leaving;  /* REGISTERING: it is to be closed when it is registered */
+	bool is_released; /* OPEN to ASKED: the initiator has asked for its flush */
 	enum weft_reason reason;
 };
 

@@ -361,15 +361,15 @@ enum weft_reason own_take_release(struct push_link *l, const struct push_msg *m)
 	for (; good < e->count; good++) {
 		index = push_reference_next(&r);
 		if (index >= l->config.own_pools_max || !is_shared(&l->own[index]) ||
-		    l->own[index].is_leaving)
+		    l->own[index].is_released)
 			break;
-		l->own[index].is_leaving = true;
+		l->own[index].is_released = true;
 	}
 	for (uint32_t i = 0; i < good; i++) {
 		struct own_pool *p = &l->own[push_reference_next(&again)];
 
 		if (good < e->count)
-			p->is_leaving = false;
+			p->is_released = false;
 		else if (p->state != OWN_POOL_ASKED)
 			own_pool_over(l, p);
 	}
