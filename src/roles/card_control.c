@@ -167,7 +167,6 @@ static void interface_set(struct card *c, const struct push_agreed *a)
 	if (mtu != WEFT_OK)
 		card_tell(c, CARD_LINE_PORT, "%s cannot have this MTU: %s",
 			  c->file->config->port.is, weft_reason_text(mtu));
-	card_port_news(c);
 }
 
 void card_opened(struct card_end *e)
@@ -189,7 +188,8 @@ void card_opened(struct card_end *e)
 	}
 	interface_set(c, a); /* the unit knows both */
 	(void)lan_set_link(c->port, a->is_link_up);
-	e->to_say = CARD_SAY_FILTER;
+	card_port_news(c);
+	e->to_say = CARD_SAY_FILTER; /* the rest the unit knows */
 }
 
 /* The host is here by another connection, which was up before this one was over. */
