@@ -16,7 +16,6 @@ enum {
 	FLAG_WRITE = 2,
 	FLAG_INDIRECT = 4,
 	NO_INTERRUPT = 1,
-	NO_NOTIFY = 1,
 };
 
 /* One chain of buffers, looked up. */

@@ -175,7 +175,6 @@ void card_opened(struct card_end *e)
 	const struct push_agreed *a = push_agreed(e->link);
 	char text[WEFT_ADDRESS_TEXT];
 
-	e->is_told = true;
 	card_tell(c, CARD_LINE_LINK,
 		  "%s is connected, by %s%s: MAC address %02x:%02x:%02x:%02x:%02x:%02x, MTU %u%s",
 		  card_end_name(e, text), e->rdma.wire == RDMA_ROCE ? "RoCE" : "iWARP",

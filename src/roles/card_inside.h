@@ -127,7 +127,6 @@ struct card_end {
 	uint32_t to_say;	 /* enum card_word */
 	uint64_t counted_ns;	 /* when the peer told what it had counted; 0: it has not */
 	struct push_statistics counted;
-	bool is_told;	  /* that it is open */
 	bool is_starving; /* told: its peer has returned no element for long */
 	/* To be posted together. */
 	struct weft_send_wr queue[CARD_BATCH];
