@@ -283,11 +283,14 @@ static bool fetch(struct demo *d)
 
 static bool ping(struct demo *d)
 {
+	enum { NO_PROGRAM = 127 };
 	char *args[] = { (char *)"ping", (char *)"-c",	      (char *)"3", (char *)"-i",
 			 (char *)"0.2",	 (char *)"192.0.2.1", NULL };
+	int status = enter(d, HOST) ? demo_run_other(args) : 1;
 
-	return enter(d, HOST) &&
-	       say(d, demo_run_other(args) == 0, "the server answers the host's pings");
+	if (status == NO_PROGRAM)
+		return say(d, true, "without ping on this machine, that is left out");
+	return say(d, status == 0, "the server answers the host's pings");
 }
 
 /* ---- The trace ------------------------------------------------------------------------------ */
