@@ -4,7 +4,8 @@
  * cell that is lost or damaged loses its packet, and nothing else. Not here: the bytes of a cell
  * (wire/push_cell.h), the channel, and the check whether a Write may go where it says.
  *
- * The world of cells calls this (sim/cells/): there is no fabric but the simulated one.
+ * The world of cells calls this (sim/cells/). On a fabric that runs, packets of the InfiniBand
+ * transport are the cells (docs/wire/push.md).
  */
 #pragma once
 
