@@ -4,7 +4,7 @@
 
 #include "push/link_inside.h"
 
-/* Who asks for it; 0: either. */
+/* Which end asks for each kind; 0: either. */
 static const enum push_role askers[PUSH_KIND_COUNT] = {
 	[PUSH_HELLO] = PUSH_HOST,      [PUSH_SET_MAC] = PUSH_HOST,    [PUSH_SET_MTU] = PUSH_HOST,
 	[PUSH_SET_FILTER] = PUSH_HOST, [PUSH_SET_OFFERS] = PUSH_HOST, [PUSH_LINK] = PUSH_UNIT,
@@ -136,7 +136,7 @@ static enum weft_reason take_owner_reply(struct push_link *l, const struct push_
 		link_break(l, (enum weft_reason)c->reason);
 		return WEFT_OK;
 	}
-	/* Who asks for statistics often leaves no silence to ping in. */
+	/* An end that often asks for statistics leaves no silence to ping in. */
 	if (c->reason == 0 && asked->kind == PUSH_STATISTICS)
 		count_lost(l, c->statistics.packets_out);
 	else if (c->reason == 0)

@@ -11,7 +11,7 @@
 
 /* ---- Elements ------------------------------------------------------------------------------- */
 
-/* Of own pools: who has them. */
+/* Of own pools: which end has the element. */
 enum own_element {
 	OWN_HELD,   /* this end: its pool is not advertised, or is closing */
 	OWN_THEIRS, /* the other end may write it */
@@ -111,9 +111,7 @@ struct push_out {
 	enum weft_reason reason; /* over */
 };
 
-/*
- * An own element that is full, or a packet in a message: what the consumer has not been told yet.
- */
+/* An own element that is full, and of which the consumer has not been told yet. */
 struct push_full {
 	uint32_t pool, element, bytes;
 };

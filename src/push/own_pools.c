@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The target: pools of this end, and who has each element. */
+/* The target: pools of this end, and which end has each element. */
 #include "push/link_inside.h"
 
 enum { SHARE = 4 /* elements are returned when they are a part of this of their pool */ };

@@ -270,7 +270,7 @@ bool push_event(struct push_link *l, struct push_event *event);
 
 /* ---- Looking -------------------------------------------------------------------------------- */
 
-/* Who waits for whom. */
+/* What a link has, and what waits in it. */
 struct push_view {
 	enum push_state state;
 	uint32_t own_pools, peer_pools;

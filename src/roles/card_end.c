@@ -245,7 +245,7 @@ void card_end_dial(struct card *c)
 		c->dial_reason = r;
 }
 
-/* The oldest connection that has not proved who it is makes room. */
+/* The oldest connection that has not proved a key makes room. */
 static void make_room(struct card *c)
 {
 	struct card_end *e = NULL, *oldest = NULL;

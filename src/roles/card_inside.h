@@ -162,7 +162,7 @@ struct card {
 	uint32_t used_frames; /* that links or the port are still to send */
 	/* Unit: frames of hosts that the port had no room for. */
 	uint32_t held[CARD_BATCH], held_count;
-	struct push_lan *lan; /* unit: who gets which frame */
+	struct push_lan *lan; /* unit: which host gets which frame */
 	struct reporter *reporter;
 	struct line_limit lines[CARD_LINES];
 	struct {
@@ -289,7 +289,7 @@ void card_answered(struct card_end *e, const struct push_cfg *cfg);
 /* The end of a link that was open. */
 void card_closed(struct card_end *e);
 
-/* The port's properties have changed: says so to whom it concerns. */
+/* The port's properties may have changed: says so to the peers that it concerns. */
 void card_port_news(struct card *c);
 
 /* Says what is to be said, if the link is not waiting for an answer. */

@@ -118,7 +118,7 @@ static enum weft_reason make_offer(struct rdma_end *end, const struct rdma_terms
 	return WEFT_OK;
 }
 
-/* The one who asked says how large packets are, and how often they are sent again. */
+/* The end that dials says how large packets are, and how often they are sent again. */
 static enum weft_reason roce_ready(struct rdma_end *end)
 {
 	const struct weft_cm_id_news *heard = &end->heard;

@@ -2,8 +2,8 @@
 /*
  * The messages of the split network card (D2), and its 32 bits of immediate data, as
  * docs/wire/push.md has them. One message is one Send on channel 0: a header of 12 bytes and a
- * body. Decoding checks only the
- * format; the receiver checks who has which element, order and permissions (push/push.h).
+ * body. Decoding checks only the format; the receiver checks which end has which element, order
+ * and permissions (push/push.h).
  */
 #pragma once
 
@@ -85,7 +85,7 @@ struct push_entries {
 /* ---- Configuration and statistics (PUSH-09, PUSH-16h) --------------------------------------- */
 
 enum push_kind {
-	PUSH_HELLO = 1,	 /* both ways, first of all: who is there, and what it can do */
+	PUSH_HELLO = 1,	 /* both ways, first of all: what the end is, and what it can do */
 	PUSH_SET_MAC,	 /* host: MAC address of its interface */
 	PUSH_SET_MTU,	 /* host */
 	PUSH_SET_FILTER, /* host: which frames it wants, all of it anew */

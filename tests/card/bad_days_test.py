@@ -392,7 +392,7 @@ def packets_of(space, interface):
 
 
 def stays_up(folder, wire):
-    """With no frame at all, and nothing else that would wake an end: who asks for the state does."""
+    """With no frame at all, and nothing else that would wake an end, as a question for its state does."""
     with SocketCard(folder, wire=wire, lines="alive 1s") as card:
         for space in card.spaces:
             space.must("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6")

@@ -74,7 +74,7 @@ TEST(test_push_s2_push_07_packets_go_both_ways_in_both_modes)
 	EXPECT_EQ(w.messages[PUSH_RECV_POOL], 0);
 }
 
-/* PUSH-S5: the same packets on the same wire; who is asked for each, waits for that. */
+/* PUSH-S5: the same packets on the same wire; an end that is asked for each waits for that. */
 TEST(test_push_s5_push_04_pushing_needs_fewer_messages_and_less_time)
 {
 	for (int i = 0; i < 2; i++) {

@@ -268,7 +268,7 @@ static uint32_t tap_send(struct lan_port *port, const struct lan_frame *frames, 
 	return count;
 }
 
-/* The change comes back as a notice, too; but who sets it, sees it at once. */
+/* The change comes back as a notice, which the caller is not to wait for. */
 static enum weft_reason tap_set_mac(struct lan_port *port, const uint8_t mac[LAN_MAC_BYTES])
 {
 	struct lan_tap *t = tap_of(port);

@@ -69,7 +69,7 @@ static uint32_t draw_element_bytes(struct card_world *w)
 {
 	uint32_t bytes;
 
-	/* Who is asked for packets does not know their length. */
+	/* An end that asks for packets does not know their length. */
 	if (w->limits.model != CDW_PUSH_PUSH || w->limits.is_plain)
 		return w->limits.packet_bytes;
 	bytes = (uint32_t)ANY_OF(&w->world.prng, 64, 128, 256, 1024, 1536, 2048, 9216, 65536,
@@ -113,7 +113,7 @@ static void pools_change(struct cdw_end *e)
 	}
 }
 
-/* PUSH-16b: an answer is not owed, but who wants packets gives elements that they fit into. */
+/* PUSH-16b: no answer is owed, but an end that wants packets gives elements they fit into. */
 static void pools_asked(struct cdw_end *e, const struct push_get *get)
 {
 	struct card_world *w = e->world;

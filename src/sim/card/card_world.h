@@ -9,7 +9,7 @@
  *	card_net.c	adapters, wires, connections
  *	card_node.c	processes: what is posted, what completes, what their links say
  *	card_work.c	consumers: packets, elements, pools, configuration
- *	card_judge.c	model: who may write which element when; what messages may say
+ *	card_judge.c	model: which end may write which element when; what messages may say
  *	card_packets.c	model: what every packet has in it, their order, all memory
  *	card_words.c	its events in words
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pools and elements: who has which, and what each message may do to them. */
+/* Pools and elements: which end has which, and what each message may do to them. */
 #include "test.h"
 
 #include <string.h>
