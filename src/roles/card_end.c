@@ -660,7 +660,9 @@ static void say_end(struct card_end *e)
 
 	if (e->link)
 		card_tell(c, CARD_LINE_LINK, "%s is no longer connected: %s",
-			  card_end_name(e, text), weft_reason_text(e->reason));
+			  card_end_name(e, text),
+			  e->reason == WEFT_OK ? "The link has ended in order."
+					       : weft_reason_text(e->reason));
 	else if (c->is_unit)
 		card_tell(c, CARD_LINE_REFUSED, "refused a connection from %s: %s",
 			  card_end_name(e, text), weft_reason_text(e->reason));

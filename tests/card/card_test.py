@@ -47,6 +47,7 @@ def carries(folder, wire):
         expect_equal("refused", link["refused"], 0)
         said = card.hosts[0].end() + card.unit.end()
         expect("both say how it ended: " + said, said.count("the card has ended") == 2)
+        expect("and in which way: " + said, "u is no longer connected: The link has ended in order." in said)
 
 
 def test_push_01_push_02_push_08_card_carries_over_roce(folder):
