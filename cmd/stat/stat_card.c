@@ -10,9 +10,12 @@
 
 static void print_end(const struct stat_line *l)
 {
-	printf("%s, process %s, weft %s, for %.0f s, at %s\n", stat_text(l, "role"),
+	bool is_unit = strcmp(stat_text(l, "role"), "card-unit") == 0;
+
+	printf("%s, process %s, weft %s, for %.0f s, %s %s\n", stat_text(l, "role"),
 	       stat_text(l, "pid"), stat_text(l, "version"),
-	       (double)stat_number(l, "uptime_ms") / 1000, stat_text(l, "address"));
+	       (double)stat_number(l, "uptime_ms") / 1000, is_unit ? "at" : "its unit at",
+	       stat_text(l, "address"));
 	printf("  frames        %s dropped for want of a buffer, %s that a host may not send, "
 	       "%s while no unit was there; %s buffers free\n",
 	       stat_text(l, "busy"), stat_text(l, "foreign"), stat_text(l, "absent"),
