@@ -313,6 +313,8 @@ enum weft_reason rdma_listener_open(struct rdma_listener *l, struct weft_adapter
 		return weft_listener_open(adapter, at, &tcp, &l->tcp);
 	if (fabric_client_node())
 		r = fabric_address_own(at, &roce.at);
+	else if (at->family != 0)
+		r = socket_own(at); /* no socket of this address is opened, which would tell */
 	return r == WEFT_OK ? weft_cm_service_open(adapter, &roce, &l->service) : r;
 }
 

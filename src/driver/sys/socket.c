@@ -196,6 +196,22 @@ enum weft_reason socket_route(const struct weft_address *to, struct weft_address
 	return reason;
 }
 
+enum weft_reason socket_own(const struct weft_address *at)
+{
+	struct weft_address any_port = *at;
+	union any_address k;
+	int s = socket(at->family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	enum weft_reason reason = WEFT_OK;
+
+	if (s < 0)
+		return socket_reason_of(errno);
+	any_port.port = 0;
+	if (bind(s, &k.any, to_kernel(&any_port, &k)) != 0)
+		reason = socket_reason_of(errno);
+	call_close(s);
+	return reason;
+}
+
 /* The list as a msghdr. The cast is safe: the kernel does not change the list. */
 static struct msghdr message_of(const struct span_list *l)
 {

@@ -26,6 +26,9 @@ void socket_addresses(int fd, struct weft_address *local, struct weft_address *r
 enum weft_reason socket_route(const struct weft_address *to, struct weft_address *from,
 			      uint32_t *mtu_bytes);
 
+/* Whether sockets of this host may have the address; else WEFT_R_ADDRESS. */
+enum weft_reason socket_own(const struct weft_address *at);
+
 /* SOCKET_MISSING: memory of the list is not mapped; no byte was moved. */
 enum socket_result { SOCKET_MOVED = 0, SOCKET_WAIT, SOCKET_END, SOCKET_MISSING, SOCKET_LOST };
 

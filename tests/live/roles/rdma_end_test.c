@@ -205,6 +205,18 @@ static void hear_that_nobody_listens(enum rdma_wire wire)
 	both_close();
 }
 
+/* By RoCE no socket has the address: it could wait for ever for what never comes. */
+static void refuse_the_address_of_another_host(enum rdma_wire wire)
+{
+	const struct weft_address at = { .family = 4, .ip = { 192, 0, 2, 99 }, .port = 7480 };
+	struct rdma_listener other;
+
+	both_open(wire);
+	EXPECT_EQ(rdma_listener_open(&other, sides[SERVER].adapter, wire, &at), WEFT_R_ADDRESS);
+	rdma_listener_close(&other);
+	both_close();
+}
+
 static void on(enum rdma_wire wire, void (*check)(enum rdma_wire wire))
 {
 	const char *why_not = own_network_enter();
@@ -242,4 +254,14 @@ TEST(test_rdma_ends_of_iwarp_hear_that_nobody_listens)
 TEST(test_rdma_ends_of_roce_hear_that_nobody_listens)
 {
 	on(RDMA_ROCE, hear_that_nobody_listens);
+}
+
+TEST(test_rdma_listeners_of_iwarp_refuse_the_address_of_another_host)
+{
+	on(RDMA_IWARP, refuse_the_address_of_another_host);
+}
+
+TEST(test_rdma_listeners_of_roce_refuse_the_address_of_another_host)
+{
+	on(RDMA_ROCE, refuse_the_address_of_another_host);
 }
