@@ -141,6 +141,19 @@ static void take_send(struct push_ends *ends, const struct push_dest *dest, stru
 	say_message(l, &m);
 }
 
+/* The first packet of a longer message has its header; what it is of is known by others before. */
+static void take_first(const struct push_ends *ends, const struct push_dest *dest, struct rd bytes,
+		       struct line *l)
+{
+	struct push_msg m = { 0 };
+
+	if (!is_end(ends, dest))
+		return;
+	(void)push_msg_decode(&m, bytes.at, (size_t)(bytes.end - bytes.at));
+	if (m.function > 0 && m.function < PUSH_FUNCTION_COUNT)
+		line_say(l, "card: %s, in several packets", push_function_name(m.function));
+}
+
 static void take_immediate(const struct push_ends *ends, const struct push_dest *dest, uint32_t imm,
 			   struct line *l)
 {
@@ -166,6 +179,8 @@ void push_item_words(struct push_ends *ends, const struct roce_item *item, char 
 		return;
 	if (p->opcode == IBA_SEND_ONLY)
 		take_send(ends, &dest, rd_of(p->payload, p->payload_bytes), &l);
+	else if (p->opcode == IBA_SEND_FIRST)
+		take_first(ends, &dest, rd_of(p->payload, p->payload_bytes), &l);
 	else if (p->opcode == IBA_WRITE_ONLY_IMM || p->opcode == IBA_WRITE_LAST_IMM)
 		take_immediate(ends, &dest, p->imm, &l);
 }

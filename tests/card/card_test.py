@@ -181,6 +181,20 @@ def test_push_03_push_20_push_s1_dump_and_trace_tell_pushes_over_iwarp(folder):
     expect_traced(traced)
 
 
+def test_push_03_dump_tells_messages_of_several_packets(folder):
+    """A packet of RoCE has 1024 bytes here: with its tail a SendData of 1020 has two."""
+    capture = os.path.join(folder, "host.pcapng")
+    with Card(folder, lines="inline 1024") as card:
+        card.hosts[0].wishes = {"WEFT_PCAP": capture}
+        card.start()
+        card.ping("-s", "950", SERVER)
+        card.hosts[0].end()
+    dumped = run(WEFT, "dump", capture).stdout
+    for end, other in ((HOST_END, UNIT_END), (UNIT_END, HOST_END)):
+        expect("%s sends them: %s" % (end, dumped),
+               re.search(r"%s > %s  RC SEND First, .*; card: SendData, in several packets$" % (end, other), dumped, re.M))
+
+
 def test_push_09_plain_frames_without_offload(folder):
     path, digest = made_file(folder, 16)
     with Card(folder, host_lines="offload off").start() as card:
