@@ -246,10 +246,11 @@ static uint16_t linear_table(struct ask *a)
 	return 0;
 }
 
-/* 16 ports of 32 LIDs. */
+/* 16 ports of 32 LIDs. Bits of ports that the switch does not have are not kept. */
 static uint16_t multicast_table(struct ask *a)
 {
 	struct fabric_node *n = a->v->n;
+	const uint64_t ports = UINT64_MAX >> (FABRIC_PORTS_MAX - n->cfg.ports);
 	uint16_t *masks = a->value->multicast_table.masks;
 	uint32_t position = a->modifier >> GROUP_POSITION_SHIFT;
 	uint32_t at = (a->modifier & GROUP_BLOCK_MASK) * SM_MULTICAST_MASKS;
@@ -262,8 +263,8 @@ static uint16_t multicast_table(struct ask *a)
 		uint64_t *group = &n->multicast[is_there ? at + i : 0];
 
 		if (is_there && a->is_set)
-			*group = (*group & ~((uint64_t)UINT16_MAX << shift)) | (uint64_t)masks[i]
-										       << shift;
+			*group = (*group & ~((uint64_t)UINT16_MAX << shift)) |
+				 ((uint64_t)masks[i] << shift & ports);
 		masks[i] = is_there ? (uint16_t)(*group >> shift) : 0;
 	}
 	if (a->is_set)

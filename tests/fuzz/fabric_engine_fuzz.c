@@ -122,7 +122,7 @@ static uint32_t data_make(struct rd *r, uint8_t bytes[IBA_FRAME_MAX])
 					   .payload_bytes = 16U * rd_u8(r) } };
 
 	if (f.lrh.to >= 0xf0)
-		f.lrh.to |= IBA_LID_MULTICAST_MIN;
+		f.lrh.to = (uint16_t)(IBA_LID_MULTICAST_MIN | (f.lrh.to & 0xf));
 	f.grh.to[0] = 0xfe;
 	f.grh.to[1] = 0x80;
 	f.grh.to[7] = head >> 6;

@@ -80,6 +80,19 @@ TEST(test_fab_15_a_multicast_table_is_set_by_blocks_of_32_lids_and_16_ports)
 	node_bed_close(b);
 }
 
+TEST(test_fab_15_a_multicast_table_keeps_no_ports_that_the_switch_does_not_have)
+{
+	struct node_bed *b = node_bed_star();
+	struct iba_lrh h = to(IBA_LID_MULTICAST_MIN);
+	const uint32_t ports = b->nodes[1].cfg.ports;
+	union sm_value v = { .multicast_table = { .masks = { UINT16_MAX } } };
+
+	EXPECT_EQ(node_bed_set(b, at_switch(SM_MULTICAST_TABLE, 0), &v), 0);
+	EXPECT_EQ(v.multicast_table.masks[0], (UINT32_C(2) << ports) - 1);
+	EXPECT_EQ(fabric_node_outputs(&b->nodes[1], 0, &h), (UINT64_C(2) << ports) - 2);
+	node_bed_close(b);
+}
+
 TEST(test_fab_15_a_multicast_datagram_reaches_each_member_but_its_sender)
 {
 	struct node_bed *b = node_bed_star();
