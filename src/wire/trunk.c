@@ -8,6 +8,7 @@ enum { FRAME_FLITS = (IBA_FRAME_MAX + FLIT_DATA - 1) / FLIT_DATA };
 
 enum { LAST = 1 };			       /* flags of RUN */
 enum { WANTS = 1, DAMAGES = 2, LINK_ALL = 3 }; /* of LINK */
+enum { MTU_MAX = 5, LANE_CAP_MAX = 5 };	       /* of LINK: as in PortInfo, which tells it on */
 enum { RESEND = 1, ANSWER = 2, ACK_ALL = 3 };  /* of ACK */
 
 /* ---- Encoding ------------------------------------------------------------------------------- */
@@ -100,7 +101,8 @@ static bool link_get(struct rd *r, struct trunk_link *l)
 	l->speeds = rd_u8(r);
 	l->mtu = rd_u8(r);
 	l->lanes = rd_u8(r);
-	return l->life > 0 && flags <= LINK_ALL && l->mtu > 0 && l->lanes > 0;
+	return l->life > 0 && flags <= LINK_ALL && l->mtu > 0 && l->mtu <= MTU_MAX &&
+	       l->lanes > 0 && l->lanes <= LANE_CAP_MAX;
 }
 
 /* Whole flits, of which only a frame's last may be short, and no more than a frame has. */

@@ -119,6 +119,14 @@ TEST(test_trunk_links_and_hellos_that_make_no_sense_are_refused)
 	m.link.life = 1;
 	m.link.lanes = 0;
 	EXPECT(is_refused(&m));
+	m.link.lanes = 6;
+	EXPECT(is_refused(&m));
+	m.link.lanes = 5;
+	EXPECT(!is_refused(&m));
+	m.link.mtu = 0;
+	EXPECT(is_refused(&m));
+	m.link.mtu = 6;
+	EXPECT(is_refused(&m));
 	m = (struct trunk_message){ .kind = TRUNK_PORT };
 	EXPECT(is_refused(&m));
 	m = (struct trunk_message){ .kind = TRUNK_HELLO };
