@@ -9,6 +9,7 @@ enum {
 	MAD_CONTROLS_MAX =
 		64, /* acknowledgements that wait; the peer asks for those that are lost */
 	MAD_RECEIVES_MAX = 1024,
+	MAD_RECEIVE_BYTES_MAX = 2 * MAD_MESSAGE_MAX, /* of all that are coming in */
 	MAD_WINDOW = 64, /* segments that a peer may send without an acknowledgement */
 	MAD_RMPP_RETRIES_MIN = 3
 };
@@ -66,6 +67,7 @@ struct mad_port {
 	uint32_t send_count;
 	struct list receives; /* struct mad_receive */
 	uint32_t receive_count;
+	uint64_t receive_bytes; /* their rooms */
 	struct list messages;
 	struct mad_datagram controls[MAD_CONTROLS_MAX];
 	uint32_t control_first, control_count;

@@ -171,6 +171,7 @@ void mad_receive_end(struct mad_port *p, struct mad_receive *v)
 {
 	list_remove(&v->link);
 	p->receive_count--;
+	p->receive_bytes -= v->room;
 	free(v->bytes);
 	free(v);
 }
@@ -222,21 +223,29 @@ static struct mad_receive *receive_begin(struct mad_port *p, uint32_t agent, con
 	return v;
 }
 
-/* Doubles the room when it is full. */
-static bool append(struct mad_receive *v, const uint8_t *bytes, uint32_t length)
+/* Room for so many bytes. False: that is too much, for it or for the port. */
+static bool grow(struct mad_port *p, struct mad_receive *v, uint32_t room)
 {
-	if (v->length + length > v->room) {
-		uint32_t room = v->room ? 2 * v->room : 4 * MAD_BYTES;
-		uint8_t *larger = room <= MAD_MESSAGE_MAX ? malloc(room) : NULL;
+	uint64_t all = p->receive_bytes - v->room + room;
+	bool has_room = room <= MAD_MESSAGE_MAX && all <= MAD_RECEIVE_BYTES_MAX;
+	uint8_t *larger = has_room ? malloc(room) : NULL;
 
-		if (!larger)
-			return false;
-		if (v->length > 0)
-			memcpy(larger, v->bytes, v->length);
-		free(v->bytes);
-		v->bytes = larger;
-		v->room = room;
-	}
+	if (!larger)
+		return false;
+	if (v->length > 0)
+		memcpy(larger, v->bytes, v->length);
+	free(v->bytes);
+	v->bytes = larger;
+	v->room = room;
+	p->receive_bytes = all;
+	return true;
+}
+
+/* Doubles the room when it is full. */
+static bool append(struct mad_port *p, struct mad_receive *v, const uint8_t *bytes, uint32_t length)
+{
+	if (v->length + length > v->room && !grow(p, v, v->room ? 2 * v->room : 4 * MAD_BYTES))
+		return false;
 	memcpy(v->bytes + v->length, bytes, length);
 	v->length += length;
 	return true;
@@ -263,6 +272,8 @@ static void complete(struct mad_port *p, struct mad_receive *v, struct mad_send 
 	};
 
 	v->bytes = NULL;
+	p->receive_bytes -= v->room;
+	v->room = 0;
 	v->is_complete = true;
 	mad_deliver(p, &m);
 	if (request)
@@ -293,8 +304,8 @@ static bool take_segment(struct mad_port *p, struct mad_receive *v, const struct
 		v->has_asked |= h.segment > v->expected;
 		return true;
 	}
-	if ((h.segment == 1 && !append(v, d->bytes, data_at)) ||
-	    !append(v, d->bytes + data_at, data_bytes(&h, data_at))) {
+	if ((h.segment == 1 && !append(p, v, d->bytes, data_at)) ||
+	    !append(p, v, d->bytes + data_at, data_bytes(&h, data_at))) {
 		give_up(p, d, RMPP_EXHAUSTED);
 		mad_receive_end(p, v);
 		return true;

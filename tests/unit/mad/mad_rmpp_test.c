@@ -211,6 +211,46 @@ TEST(test_sys_01_segments_against_the_rules_end_the_transfer_with_a_reason)
 	}
 }
 
+/* A segment of a request that comes from a LID. Returns what is answered, 0: nothing is. */
+static uint8_t segment_come(struct mad_port *p, uint16_t lid, uint32_t segment)
+{
+	const struct rmpp h = { .version = RMPP_VERSION,
+				.type = RMPP_DATA,
+				.flags = RMPP_ACTIVE | (segment == 1 ? RMPP_FIRST : 0),
+				.segment = segment };
+	struct mad_datagram d = { .address = { .lid = lid, .qpn = 1 } }, out;
+	struct rmpp answer = { 0 };
+
+	mad_encode(&ask, d.bytes);
+	rmpp_encode(&h, d.bytes);
+	REQUIRE(mad_recv(p, 0, &d));
+	while (mad_next(p, 0, &out))
+		rmpp_decode(&answer, out.bytes);
+	return answer.type;
+}
+
+/* Messages that never end take so much memory at most, whoever sends them; it is free again. */
+TEST(test_sys_01_messages_that_are_coming_in_have_a_bound)
+{
+	enum { LARGE = MAD_MESSAGE_MAX / 2 / ROOM + 1, A = 5, B, C };
+	const uint64_t late_ns = UINT64_C(60000000000);
+	struct mad_bed b;
+
+	bed_open(&b, 13);
+	(void)bed_agent(&b, 0, GET_TABLE);
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t segment = 1; segment <= LARGE; segment++) {
+			REQUIRE(segment_come(b.port[0], A, segment) != RMPP_STOP);
+			REQUIRE(segment_come(b.port[0], B, segment) != RMPP_STOP);
+		}
+		EXPECT_EQ(segment_come(b.port[0], C, 1), RMPP_STOP);
+		mad_expire(b.port[0], late_ns);
+		EXPECT(segment_come(b.port[0], C, 1) != RMPP_STOP);
+		mad_expire(b.port[0], late_ns);
+	}
+	bed_close(&b);
+}
+
 static uint32_t most_ahead, acked_to;
 
 static bool is_watched(struct mad_bed *b, uint32_t from, struct mad_datagram *d)
