@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Adapters at ports of a fabric: what a hostile one can do, and one for which there is nothing left. */
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "driver/near/ring.h"
 #include "driver/sys/unix_sockets.h"
+#include "fabric/along.h"
 #include "fabric/attach_end.h"
 #include "test.h"
 
@@ -281,5 +283,30 @@ TEST(test_fab_07_hostile_messages_end_their_own_connection)
 	close(q.descriptor);
 	close(p.fd);
 	fabric_attach_close(a.attach);
+	fabric_bed_close();
+}
+
+/* Each ends its connection; of what it has brought nothing stays open. */
+TEST(test_fab_07_descriptors_of_hostile_messages_are_closed)
+{
+	const struct attach_message wake = attach_message_of(ATTACH_WAKE);
+	struct unix_names names;
+
+	fabric_bed_open();
+	names = attach_names_of(fabric_bed_name());
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t before = along_descriptors();
+		struct pollfd p = { .fd = unix_names_connect(&names), .events = POLLIN };
+		struct attach_message m;
+
+		REQUIRE(p.fd >= 0);
+		/* Before it is attached, and no kind that has a descriptor. */
+		along_send(p.fd, &wake, i / 2 * offsetof(struct attach_message, reason), 1 + i % 2);
+		REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+		attach_message_take(p.fd, &m);
+		EXPECT_EQ(m.kind, ATTACH_CLOSED);
+		close(p.fd);
+		EXPECT_EQ(along_descriptors(), before);
+	}
 	fabric_bed_close();
 }

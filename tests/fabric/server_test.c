@@ -15,6 +15,7 @@
 
 #include "driver/fabric/fabric_hub.h"
 #include "driver/sys/fabric_client.h"
+#include "fabric/along.h"
 #include "roles/fabric_server.h"
 #include "test.h"
 #include "wire/smp.h"
@@ -563,6 +564,24 @@ static bool is_gone(int fd)
 	char byte;
 
 	return poll(&at, 1, 20000) == 1 && recv(fd, &byte, 1, 0) <= 0;
+}
+
+TEST(test_sys_01_descriptors_of_a_program_that_talks_nonsense_are_closed)
+{
+	static const uint8_t nonsense[] = { 1, 99, 0, 0, 7 };
+
+	bed_open();
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t before = along_descriptors();
+		int fd;
+
+		MUST(fabric_client_connect(NULL, &fd));
+		along_send(fd, nonsense, i / 2 * sizeof(nonsense), 1 + i % 2);
+		EXPECT(is_gone(fd));
+		close(fd);
+		EXPECT_EQ(along_descriptors(), before);
+	}
+	bed_close();
 }
 
 TEST(test_sys_01_a_program_that_talks_nonsense_is_left_alone)

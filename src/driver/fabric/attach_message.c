@@ -53,14 +53,14 @@ bool attach_message_send(int fd, const struct attach_message *m)
 	return call_sendmsg(fd, &header) == (ssize_t)piece.iov_len;
 }
 
-/* There is room for one. */
+/* There is room for one; the kernel closes others. */
 static int descriptor_of(struct msghdr *header)
 {
 	const struct cmsghdr *c = CMSG_FIRSTHDR(header);
 	int fd = -1;
 
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+	    c->cmsg_len >= CMSG_LEN(sizeof(int)))
 		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	return fd;
 }
@@ -99,13 +99,16 @@ void attach_message_take(int fd, struct attach_message *m)
 	struct msghdr header = { .msg_iov = &piece,
 				 .msg_iovlen = 1,
 				 .msg_control = control.bytes,
-				 .msg_controllen = sizeof(control.bytes) };
+				 .msg_controllen = CMSG_LEN(sizeof(int)) };
 	ssize_t length = call_recvmsg(fd, &header);
+	bool is_none = length < 0 && (errno == EAGAIN || errno == EINTR);
+	int descriptor = length < 0 ? -1 : descriptor_of(&header);
 
 	if (length > 0) {
-		message_read(m, &wire, (size_t)length, descriptor_of(&header));
+		message_read(m, &wire, (size_t)length, descriptor);
 		return;
 	}
-	*m = attach_message_of(length < 0 && (errno == EAGAIN || errno == EINTR) ? ATTACH_NONE
-										 : ATTACH_CLOSED);
+	if (descriptor >= 0) /* an empty message has brought it */
+		call_close(descriptor);
+	*m = attach_message_of(is_none ? ATTACH_NONE : ATTACH_CLOSED);
 }

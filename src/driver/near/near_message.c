@@ -93,7 +93,7 @@ void near_message_take(int fd, struct near_message *m)
 		m->kind = NEAR_NONE;
 		return;
 	}
-	if (length <= 0)
+	if (length < 0)
 		return;
 	take_descriptors(&header, m);
 	if (length == sizeof(wire) && is_valid(&wire) &&
@@ -103,7 +103,8 @@ void near_message_take(int fd, struct near_message *m)
 		m->takes_runs = wire.takes_runs != 0;
 		m->adapter_id = wire.adapter_id;
 	} else {
-		m->kind = NEAR_UNKNOWN;
+		/* Also at its end, where an empty message may have brought some. */
+		m->kind = length > 0 ? NEAR_UNKNOWN : NEAR_CLOSED;
 		near_message_done(m);
 		m->descriptors[0] = m->descriptors[1] = -1;
 	}

@@ -244,9 +244,13 @@ int fabric_packet_receive(int fd, struct fabric_packet *p, bool is_peek)
 	h.msg_controllen = is_peek ? 0 : CMSG_LEN(sizeof(int));
 	p->file = -1;
 	n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | (is_peek ? MSG_PEEK : 0));
-	if (n <= 0)
-		return n == 0 ? -EPIPE : -errno;
+	if (n < 0)
+		return -errno;
 	p->file = descriptor_in(&h);
+	if (n == 0) {
+		fabric_packet_done(p); /* an empty message may have brought one */
+		return -EPIPE;
+	}
 	if ((h.msg_flags & MSG_TRUNC) ||
 	    fabric_msg_decode(&p->m, p->bytes, (size_t)n, &used) != WEFT_OK) {
 		fabric_packet_done(p);

@@ -34,10 +34,11 @@ enum { MAGIC = 0x77664e36 /* as near_message.c has it */, OFFER = 1, TAKEN, REFU
 
 static const struct offer good_offer = { MAGIC, OFFER, NEAR_SLOT, 1, 0 };
 
-static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
+/* Its first bytes. */
+static void send_by_hand(int fd, const struct offer *offer, size_t length, int descriptor)
 {
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec piece = { (void *)(uintptr_t)offer, sizeof(*offer) };
+	struct iovec piece = { (void *)(uintptr_t)offer, length };
 	struct msghdr m = { .msg_iov = &piece, .msg_iovlen = 1 };
 
 	if (descriptor >= 0) {
@@ -51,7 +52,12 @@ static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &descriptor, sizeof(descriptor));
 	}
-	REQUIRE(sendmsg(fd, &m, MSG_NOSIGNAL) == sizeof(*offer));
+	REQUIRE(sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)length);
+}
+
+static void offer_by_hand(int fd, const struct offer *offer, int descriptor)
+{
+	send_by_hand(fd, offer, sizeof(*offer), descriptor);
 }
 
 /* After its messages, the last of which was of this kind. */
@@ -125,7 +131,7 @@ TEST(test_near_connection_without_a_ring_is_closed)
 }
 
 /* A descriptor that comes with no first OFFER ends the connection, and is closed. */
-static void expect_descriptor_closed(uint16_t kind)
+static void expect_descriptor_closed(uint16_t kind, size_t length)
 {
 	struct offer second = good_offer;
 	struct end far;
@@ -139,7 +145,7 @@ static void expect_descriptor_closed(uint16_t kind)
 	REQUIRE(descriptor >= 0);
 	offer_by_hand(fd, &good_offer, descriptor);
 	REQUIRE(end_look(&far, PATIENCE_MS) && near_is_sent_to(far.near));
-	offer_by_hand(fd, &second, descriptor);
+	send_by_hand(fd, &second, length, descriptor);
 	next = dup(STDIN_FILENO);
 	close(next);
 	REQUIRE(end_look(&far, PATIENCE_MS));
@@ -155,8 +161,14 @@ static void expect_descriptor_closed(uint16_t kind)
 TEST(test_near_second_ring_ends_the_connection)
 {
 	WORLD_OR_SKIP();
-	expect_descriptor_closed(OFFER);
-	expect_descriptor_closed(WAKE);
+	expect_descriptor_closed(OFFER, sizeof(good_offer));
+	expect_descriptor_closed(WAKE, sizeof(good_offer));
+}
+
+TEST(test_near_descriptor_of_an_empty_message_is_closed)
+{
+	WORLD_OR_SKIP();
+	expect_descriptor_closed(WAKE, 0);
 }
 
 /* What a hostile sender writes into a ring ends that ring, and nothing else. */
