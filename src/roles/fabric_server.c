@@ -11,6 +11,7 @@
 
 #include "base/least.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/spare.h"
 #include "driver/sys/system_reason.h"
 #include "driver/sys/turns.h"
 
@@ -126,6 +127,7 @@ static enum weft_reason open_all(struct fabric_server *s, const struct topology 
 
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->spare = spare_open();
 	if (s->epoll < 0 || s->wake < 0)
 		return system_reason(errno);
 	if (!names_copy(s, t))
@@ -159,7 +161,7 @@ enum weft_reason fabric_server_open(const struct topology *t,
 	if (!name)
 		name = getenv("WEFT_FABRIC");
 	(void)snprintf(s->name, sizeof(s->name), "%s", name && *name ? name : "fabric");
-	s->epoll = s->listener = s->wake = -1;
+	s->epoll = s->listener = s->wake = s->spare = -1;
 	s->begin_ns = clock_ns();
 	s->spin_ns = options->spin_ns;
 	list_init(&s->ports);
@@ -186,6 +188,7 @@ void fabric_server_close(struct fabric_server *own_s)
 		close(own_s->wake);
 	if (own_s->epoll >= 0)
 		close(own_s->epoll);
+	spare_close(&own_s->spare);
 	free(own_s->names);
 	free(own_s->ids);
 	free(own_s->first_port);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "driver/sys/spare.h"
 #include "driver/sys/unix_sockets.h"
 
 enum {
@@ -67,9 +68,9 @@ void server_clients_accept(struct fabric_server *s)
 	for (int i = 0; i < MESSAGES_AT_ONCE; i++) {
 		int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (fd < 0)
+		if (fd < 0 && !spare_refuse(&s->spare, s->listener, errno))
 			return;
-		if (!client_add(s, fd))
+		if (fd >= 0 && !client_add(s, fd))
 			close(fd);
 	}
 }

@@ -75,7 +75,7 @@ struct fabric_server {
 	struct server_client *clients[SERVER_CLIENTS_MAX];
 	uint32_t client_count, ended_count;
 	struct reporter *reporter; /* or NULL */
-	int epoll, listener, wake;
+	int epoll, listener, wake, spare;
 	atomic_bool is_stopping;
 	uint64_t now_ns, begin_ns;
 	uint64_t spin_ns, moved_ns; /* SYS-06: so long it stays awake; after this */

@@ -12,6 +12,7 @@
 #include "base/cursor.h"
 #include "base/least.h"
 #include "driver/sys/socket.h"
+#include "driver/sys/spare.h"
 #include "driver/sys/system_reason.h"
 #include "roles/fabric_trunks_inside.h"
 
@@ -311,8 +312,11 @@ static void guests_take(struct fabric_trunks *t)
 		struct weft_address here;
 		struct trunk_line *l;
 		int fd = -1;
+		enum weft_reason r = socket_accept(t->listener, &fd);
 
-		if (socket_accept(t->listener, &fd) != WEFT_OK || fd < 0)
+		if (r == WEFT_R_DESCRIPTORS && spare_refuse(&t->spare, t->listener, EMFILE))
+			continue;
+		if (r != WEFT_OK || fd < 0)
 			return;
 		room_make(t);
 		l = line_make(t, fd, FABRIC_PART_NONE);
@@ -498,6 +502,7 @@ enum weft_reason fabric_trunks_open(const struct fabric_trunks_config *config,
 		return WEFT_R_NO_MEMORY;
 	t->config = *config;
 	t->epoll = t->listener = -1;
+	t->spare = spare_open();
 	r = open_all(t);
 	if (r == WEFT_OK)
 		*trunks = t;
@@ -524,6 +529,7 @@ void fabric_trunks_close(struct fabric_trunks *own_t)
 		close(own_t->listener);
 	if (own_t->epoll >= 0)
 		close(own_t->epoll);
+	spare_close(&own_t->spare);
 	free(own_t);
 }
 

@@ -59,7 +59,7 @@ enum trunk_word { TRUNK_SAY_REFUSED, TRUNK_SAY_PART, TRUNK_WORDS };
 
 struct fabric_trunks {
 	struct fabric_trunks_config config;
-	int epoll, listener;
+	int epoll, listener, spare;
 	uint64_t now_ns;
 	uint64_t taken_ns; /* what had come by then has been read */
 	struct trunk_peer peers[FABRIC_PARTS_MAX];

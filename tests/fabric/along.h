@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Descriptors that a hostile program sends by a unix socket. */
+/* Descriptors that a hostile program sends by a unix socket, and too few of them. */
 #pragma once
 
 #include <dirent.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "driver/sys/unix_names.h"
 #include "test.h"
 
 /* Descriptors of this process, in which the other end of a test is, too. */
@@ -38,4 +42,30 @@ static inline void along_send(int fd, const void *bytes, size_t length, uint32_t
 	c->cmsg_len = CMSG_LEN(count * sizeof(int));
 	memcpy(CMSG_DATA(c), along, count * sizeof(int));
 	REQUIRE(sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)length);
+}
+
+/* From now on this process may have no more than it has. Returns what it might have. */
+static inline struct rlimit along_limit(void)
+{
+	struct rlimit was, few;
+	int next = dup(STDIN_FILENO);
+
+	REQUIRE(next >= 0 && getrlimit(RLIMIT_NOFILE, &was) == 0);
+	close(next);
+	few = was;
+	few.rlim_cur = (rlim_t)next;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	return was;
+}
+
+/* Connects without a look at whose the name is, which takes more descriptors. */
+static inline void along_connect(int fd, const struct unix_names *names)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	size_t length = strlen(names->usual);
+
+	REQUIRE(length < sizeof(at.sun_path));
+	memcpy(at.sun_path + 1, names->usual, length);
+	length += offsetof(struct sockaddr_un, sun_path) + 1;
+	REQUIRE(connect(fd, (struct sockaddr *)&at, (socklen_t)length) == 0);
 }

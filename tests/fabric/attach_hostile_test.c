@@ -310,3 +310,33 @@ TEST(test_fab_07_descriptors_of_hostile_messages_are_closed)
 	}
 	fabric_bed_close();
 }
+
+/* It does not look at the listener again and again, and has its descriptor back. */
+TEST(test_sys_01_a_hub_without_descriptors_ends_what_connects)
+{
+	struct pollfd ps[3];
+	struct unix_names names;
+	struct rlimit was;
+	struct end a;
+
+	fabric_bed_open();
+	names = attach_names_of(fabric_bed_name());
+	for (int i = 0; i < 3; i++)
+		ps[i] = (struct pollfd){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0),
+					 .events = POLLIN };
+	was = along_limit();
+	for (int i = 0; i < 3; i++) {
+		struct attach_message m;
+
+		along_connect(ps[i].fd, &names);
+		REQUIRE(poll(&ps[i], 1, PATIENCE_MS) == 1);
+		attach_message_take(ps[i].fd, &m);
+		EXPECT_EQ(m.kind, ATTACH_CLOSED);
+	}
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &was) == 0);
+	for (int i = 0; i < 3; i++)
+		close(ps[i].fd);
+	end_open(&a, 0);
+	fabric_attach_close(a.attach);
+	fabric_bed_close();
+}

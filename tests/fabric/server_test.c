@@ -584,6 +584,29 @@ TEST(test_sys_01_descriptors_of_a_program_that_talks_nonsense_are_closed)
 	bed_close();
 }
 
+/* It does not look at the listener again and again, and has its descriptor back. */
+TEST(test_sys_01_a_fabric_without_descriptors_ends_what_connects)
+{
+	struct unix_names names;
+	struct rlimit was;
+	int fds[3];
+
+	bed_open();
+	names = fabric_socket_names(NULL);
+	for (int i = 0; i < 3; i++)
+		fds[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	was = along_limit();
+	for (int i = 0; i < 3; i++) {
+		along_connect(fds[i], &names);
+		EXPECT(is_gone(fds[i]));
+	}
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &was) == 0);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	EXPECT_EQ(ask(FABRIC_MSG_PORT, "h1", 1, 0), WEFT_OK);
+	bed_close();
+}
+
 TEST(test_sys_01_a_program_that_talks_nonsense_is_left_alone)
 {
 	static const uint8_t nonsense[] = { 1, 99, 0, 0, 7 };

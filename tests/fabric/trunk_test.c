@@ -3,6 +3,7 @@
  * The connections of a part of a fabric (roles/fabric_trunks.h), at the other end of which is a
  * part that has a key, and tells what it likes.
  */
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/cursor.h"
 #include "driver/sys/clock.h"
 #include "driver/sys/socket.h"
+#include "fabric/along.h"
 #include "fabric/node.h"
 #include "rio/names.h"
 #include "roles/fabric_trunks.h"
@@ -311,6 +313,32 @@ static void expect_end(struct bed *b, const char *how, enum weft_reason reason)
 }
 
 /* ---- Tests ---------------------------------------------------------------------------------- */
+
+/* It does not look at the listener again and again, and has its descriptor back. */
+TEST(test_trunk_a_part_without_descriptors_ends_what_connects)
+{
+	struct liar l;
+	struct bed b;
+
+	bed_open(&b);
+	for (int i = 0; i < 3; i++) {
+		const uint64_t until_ns = clock_ns() + patience_ns;
+		struct rlimit was;
+		uint8_t byte;
+		int fd;
+
+		MUST(socket_connect(&b.a.parts->parts[0].address, NULL, &fd));
+		was = along_limit();
+		while (recv(fd, &byte, 1, 0) < 0 && errno != ECONNRESET && clock_ns() < until_ns)
+			turn(&b);
+		EXPECT(clock_ns() < until_ns);
+		socket_close(fd, false);
+		REQUIRE(setrlimit(RLIMIT_NOFILE, &was) == 0);
+	}
+	joined(&b, &l);
+	liar_close(&l);
+	bed_close(&b);
+}
 
 TEST(test_trunk_a_part_that_is_joined_has_its_link_until_it_is_gone)
 {

@@ -8,6 +8,7 @@
 
 #include "driver/near/ring.h"
 #include "driver/sys/calls.h"
+#include "driver/sys/spare.h"
 #include "driver/sys/system_reason.h"
 #include "driver/sys/unix_sockets.h"
 
@@ -28,6 +29,7 @@ static enum weft_reason listen_at(struct fabric_hub *h, const char *fabric)
 	bool are_all_foreign;
 
 	h->epoll = epoll_create1(EPOLL_CLOEXEC);
+	h->spare = spare_open();
 	h->listener = unix_names_take(&names, true, &are_all_foreign);
 	if (h->listener == -EADDRINUSE)
 		return WEFT_R_ADDRESS_IN_USE;
@@ -47,7 +49,7 @@ enum weft_reason fabric_hub_open(const struct fabric_hub_config *config, const c
 	if (!h)
 		return WEFT_R_NO_MEMORY;
 	h->config = *config;
-	h->epoll = h->listener = -1;
+	h->epoll = h->listener = h->spare = -1;
 	list_init(&h->guests);
 	list_init(&h->leaving);
 	list_init(&h->active);
@@ -152,6 +154,7 @@ void fabric_hub_close(struct fabric_hub *h)
 		call_close(h->listener);
 	if (h->epoll >= 0)
 		call_close(h->epoll);
+	spare_close(&h->spare);
 	free(h->nodes);
 	free(h);
 }
@@ -488,9 +491,10 @@ static void guests_take(struct fabric_hub *h)
 	for (int i = 0; i < EVENTS_MAX; i++) {
 		int fd = call_accept(h->listener);
 
-		if (fd < 0)
+		if (fd >= 0)
+			guest_take(h, fd);
+		else if (!spare_refuse(&h->spare, h->listener, errno))
 			return;
-		guest_take(h, fd);
 	}
 }
 

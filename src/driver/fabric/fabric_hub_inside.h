@@ -42,7 +42,7 @@ struct hub_adapter {
 
 struct fabric_hub {
 	struct fabric_hub_config config;
-	int epoll, listener;
+	int epoll, listener, spare;
 	bool is_awake;	    /* rings stay in active when they are empty */
 	struct list *nodes; /* ports that adapters have asked for, by node */
 	struct list guests, leaving, active, touched, ready;
