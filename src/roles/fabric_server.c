@@ -27,6 +27,14 @@ static bool hub_post(void *owner, uint32_t node, uint32_t port, const uint8_t *b
 	return fabric_post(s->fabric, node, port, bytes, length);
 }
 
+/* As IBA counts what a port drops that was to leave by it (16.1.3.5). */
+static void hub_refused(void *owner, uint32_t node, uint32_t port)
+{
+	struct fabric_server *s = owner;
+
+	fabric_node_at(s->fabric, node)->ports[port].counts.transmit_discards++;
+}
+
 static uint8_t *hub_room(void *owner)
 {
 	struct fabric_server *s = owner;
@@ -94,6 +102,7 @@ static enum weft_reason hub_open(struct fabric_server *s)
 		.nodes = fabric_node_count(s->fabric),
 		.room = hub_room,
 		.post = hub_post,
+		.refused = hub_refused,
 		.tell = hub_tell,
 		.find = hub_find,
 		.owner = s,

@@ -13,6 +13,7 @@
 
 #include <weft/roce.h>
 
+#include "driver/fabric/fabric_attach.h"
 #include "driver/fabric/fabric_hub.h"
 #include "driver/sys/fabric_client.h"
 #include "fabric/along.h"
@@ -553,6 +554,36 @@ TEST(test_fab_15_frames_of_a_port_go_to_a_capture)
 	EXPECT_EQ(fabric_packet_receive(tap, &p, false), -EAGAIN);
 	close(tap);
 	close(fd);
+	bed_close();
+}
+
+/* ---- Adapters ------------------------------------------------------------------------------- */
+
+static void attach_watch(void *owner, struct watch *w, uint32_t events)
+{
+	(void)owner;
+	w->interest = events;
+}
+
+/* No subnet manager was there: the port is in Init. */
+TEST(test_fab_07_what_an_adapter_may_not_send_is_counted_at_its_port)
+{
+	const struct fabric_attach_config config = {
+		.watch = attach_watch, .fabric = name_of_test(), .node = "h1", .port = 1
+	};
+	struct ib_out out = { .route_bytes = IBA_LRH_BYTES };
+	struct fabric_attach *a;
+
+	bed_open();
+	MUST(fabric_attach_open(&config, &a));
+	await_report(" dropped=0 said=h1\n");
+	REQUIRE(fabric_attach_begin(a, &out, 1, IBA_PACKET_MAX) == 1);
+	memset(out.room - out.route_bytes, 0, 100);
+	out.spans = (struct span_list){ .count = 1, .length = 100 };
+	fabric_attach_end(a, &out, 1);
+	fabric_attach_flush(a);
+	await_report(" dropped=1 said=h1\n");
+	fabric_attach_close(a);
 	bed_close();
 }
 

@@ -272,6 +272,8 @@ static bool post(struct fabric_hub *h, struct hub_adapter *a, uint8_t *bytes, ui
 		p = sender(h, p, parts.lrh.from);
 	if (!may_post(p, bytes, length, &parts)) {
 		h->counts.refused++;
+		if (h->config.refused)
+			h->config.refused(h->config.owner, p->node, p->port);
 		return true;
 	}
 	bytes[0] &= 0xf; /* its lane is the port's to choose */
