@@ -131,14 +131,14 @@ TEST(test_ud_01_datagrams_by_lid_and_by_gid)
 	datagrams_close();
 }
 
-static void connect_simply(void)
+static void connect_within(uint8_t timeout_code, uint8_t retries)
 {
 	for (int i = 0; i < 2; i++) {
 		const struct weft_roce_attr how = {
 			.path = fabric_bed_path(i, !i, false),
 			.peer_number = weft_qp_number(ends[!i].qp),
-			.timeout_code = 18,
-			.retries = 7,
+			.timeout_code = timeout_code,
+			.retries = retries,
 			.rnr_retries = 7,
 			.reads_in = 1,
 			.reads_out = 1,
@@ -147,6 +147,11 @@ static void connect_simply(void)
 		MUST(weft_qp_to_rtr(ends[i].qp, &how));
 		MUST(weft_qp_to_rts(ends[i].qp, &how));
 	}
+}
+
+static void connect_simply(void)
+{
+	connect_within(18, 7);
 }
 
 static void connected_open(uint8_t timeout_code)
@@ -250,6 +255,36 @@ TEST(test_fab_20_rc_04_connection_takes_its_second_path)
 	datagrams_close();
 }
 
+/* Of the whole memory of the left end. */
+static void post_one(enum weft_opcode opcode, uint32_t bytes, uint32_t flags)
+{
+	const bool is_inline = flags & WEFT_INLINE;
+	struct weft_sge sge = { (uintptr_t)ends[0].memory, bytes, is_inline ? 0 : ends[0].tag };
+	struct weft_send_wr wr = { .opcode = opcode,
+				   .flags = flags,
+				   .sges = &sge,
+				   .sge_count = 1,
+				   .remote_addr = (uintptr_t)ends[1].memory,
+				   .remote_tag = ends[1].tag };
+	uint32_t posted;
+
+	MUST(weft_qp_post_send(ends[0].qp, &wr, 1, &posted));
+}
+
+/* RC-04: as by a port that is down no answer comes, and the retries end. */
+TEST(test_rc_04_a_connection_whose_fabric_is_gone_ends)
+{
+	for (int i = 0; i < 2; i++)
+		end_open(&ends[i], i, WEFT_RC);
+	connect_within(12, 1); /* 17 ms, twice */
+	send_one(0);
+	fabric_bed_close();
+	post_one(WEFT_OP_WRITE, BYTES, 0);
+	EXPECT_EQ(end_await(&ends[0]).status, WEFT_ERR_PEER_GONE);
+	for (int i = 0; i < 2; i++)
+		end_close(&ends[i]);
+}
+
 /* FAB-21: of each message some frames come by either path, and its receiver sees nothing of it. */
 TEST(test_fab_21_frames_of_a_message_come_by_both_paths)
 {
@@ -318,22 +353,6 @@ TEST(test_ud_01_group_of_an_ip_network_is_refused)
 }
 
 /* ---- SYS-06: neither copies nor calls between registered memory and the link ----------------- */
-
-/* Of the whole memory of the left end. */
-static void post_one(enum weft_opcode opcode, uint32_t bytes, uint32_t flags)
-{
-	const bool is_inline = flags & WEFT_INLINE;
-	struct weft_sge sge = { (uintptr_t)ends[0].memory, bytes, is_inline ? 0 : ends[0].tag };
-	struct weft_send_wr wr = { .opcode = opcode,
-				   .flags = flags,
-				   .sges = &sge,
-				   .sge_count = 1,
-				   .remote_addr = (uintptr_t)ends[1].memory,
-				   .remote_tag = ends[1].tag };
-	uint32_t posted;
-
-	MUST(weft_qp_post_send(ends[0].qp, &wr, 1, &posted));
-}
 
 static void carry(enum weft_opcode opcode, uint32_t bytes, uint32_t flags)
 {

@@ -314,6 +314,13 @@ bool fabric_attach_rest(struct fabric_attach *a)
 
 /* ---- Frames out ----------------------------------------------------------------------------- */
 
+/* What is put from now on is lost, as at a port that is down: nothing reads it any more. */
+static void out_empty(struct fabric_attach *a)
+{
+	a->out.other = a->out.own;
+	a->out.is_broken = false;
+}
+
 /* So that the packet itself is aligned as its memory is. */
 static size_t record_bytes(size_t each)
 {
@@ -326,8 +333,10 @@ uint32_t fabric_attach_begin(struct fabric_attach *a, struct ib_out *outs, uint3
 	size_t record = record_bytes(each);
 	uint8_t *room = NULL;
 
-	if (a->is_abandoned || a->has_ended)
+	if (a->is_abandoned)
 		return 0;
+	if (a->has_ended)
+		out_empty(a);
 	if (count > ring_record_max(&a->out) / record)
 		count = (uint32_t)(ring_record_max(&a->out) / record);
 	/* Fewer, where not all have room. */
@@ -361,7 +370,7 @@ void fabric_attach_flush(struct fabric_attach *a)
 	if (!a->is_touched || a->is_abandoned)
 		return;
 	a->is_touched = false;
-	if (ring_wakes_receiver(&a->out))
+	if (!a->has_ended && ring_wakes_receiver(&a->out))
 		wake(a);
 }
 
@@ -372,8 +381,8 @@ bool fabric_attach_is_blocked(const struct fabric_attach *a)
 
 bool fabric_attach_has_room(struct fabric_attach *a)
 {
-	if (a->is_blocked && !a->is_abandoned && !a->has_ended &&
-	    ring_room(&a->out, ATTACH_RECORD_MAX))
+	if (a->is_blocked && !a->is_abandoned &&
+	    (a->has_ended || ring_room(&a->out, ATTACH_RECORD_MAX)))
 		a->is_blocked = false;
 	return !a->is_blocked;
 }

@@ -67,7 +67,8 @@ bool fabric_attach_rest(struct fabric_attach *a);
 /*
  * Room for packets one after the other in the ring: sets outs[].room. If there are several, each
  * must have `each` bytes from its BTH on; one alone may have fewer. How many, `count` at most; 0:
- * there is no room now (fabric_attach_is_blocked()).
+ * there is no room now (fabric_attach_is_blocked()). When the fabric has gone there is always some,
+ * and what is put there is lost, as at a port that is down: the retries of its sender end.
  */
 uint32_t fabric_attach_begin(struct fabric_attach *a, struct ib_out *outs, uint32_t count,
 			     size_t each);
