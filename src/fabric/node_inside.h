@@ -13,6 +13,7 @@ struct node_visit {
 	uint32_t port;	    /* by which it came, or of its owner */
 	bool is_own;	    /* its owner posted it */
 	bool has_m_key;	    /* or none is needed: it may see the M_Key */
+	uint64_t m_key;	    /* of the request */
 	uint8_t *bytes;	    /* with room for IBA_FRAME_MAX */
 	struct iba_frame f; /* decoded */
 };

@@ -33,13 +33,19 @@ static void lease_look(struct fabric_node_port *p, uint64_t now_ns)
 	p->info.m_key_protection = 0;
 }
 
+static bool has_key_of(const struct node_visit *v, const struct sm_port_info *info)
+{
+	return info->m_key == 0 || v->m_key == info->m_key;
+}
+
 bool node_m_key_is_good(struct node_visit *v, const struct smp *s)
 {
 	struct fabric_node_port *p = &v->n->ports[node_endport(v->n, v->port)];
 	struct sm_port_info *info = &p->info;
 
 	lease_look(p, v->now_ns);
-	v->has_m_key = info->m_key == 0 || s->m_key == info->m_key;
+	v->m_key = s->m_key;
+	v->has_m_key = has_key_of(v, info);
 	if (v->has_m_key) {
 		p->lease_ns = UINT64_MAX;
 		return true;
@@ -117,14 +123,25 @@ static uint16_t switch_info(struct ask *a)
 
 /* ---- Ports ---------------------------------------------------------------------------------- */
 
-/* The port that a modifier names: of an endnode 0 is the one by which it came. */
+/*
+ * The port that a modifier names: of an endnode 0 is the one by which it came. Another one of an
+ * endnode or router may be in another subnet: it is for managers that have its M_Key, too.
+ */
 static bool named_port(const struct node_visit *v, uint32_t modifier, uint32_t *port)
 {
+	struct sm_port_info *info;
+
 	*port = modifier == 0 && !node_is_switch(v->n) ? v->port : modifier;
-	return node_has_port(v->n, *port);
+	if (!node_has_port(v->n, *port))
+		return false;
+	info = &v->n->ports[*port].info;
+	if (node_is_switch(v->n) || *port == v->port || has_key_of(v, info))
+		return true;
+	info->m_key_violations += info->m_key_violations < UINT16_MAX;
+	return false;
 }
 
-/* From protection 1 on, only those see the M_Key who have it. */
+/* From protection 1 on, the M_Key is shown to requests that have it. */
 static uint16_t port_info(struct ask *a)
 {
 	struct fabric_node *n = a->v->n;

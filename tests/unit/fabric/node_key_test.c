@@ -122,6 +122,42 @@ TEST(test_iba_14_2_5_1_trap_256_tells_of_a_wrong_m_key)
 	node_bed_close(b);
 }
 
+/* Node 0 is at its first port, and another subnet, whose manager has set a key, at its second. */
+TEST(test_iba_14_2_4_each_port_of_an_endnode_or_router_has_its_own_m_key)
+{
+	static const uint32_t modifiers[][2] = {
+		{ SM_PORT_INFO, 2 },
+		{ SM_PKEY_TABLE, 2 << 16 },
+		{ SM_SL_TO_VL, 2 },
+		{ SM_VL_ARBITRATION, 1 << 16 | 2 },
+	};
+
+	for (uint32_t i = 0; i < sizeof(modifiers) / sizeof(modifiers[0]); i++) {
+		struct node_bed *b = node_bed_open();
+		uint32_t manager = node_bed_add(b, SM_NODE_CA, 1);
+		uint32_t node = node_bed_add(b, i % 2 ? SM_NODE_CA : SM_NODE_ROUTER, 2);
+		struct fabric_node_port *p = &b->nodes[node].ports[2];
+		struct smp s = node_bed_smp(MAD_GET, (uint16_t)modifiers[i][0], modifiers[i][1]);
+		union sm_value v;
+
+		node_bed_cable(b, manager, 1, node, 1);
+		s = node_bed_route(s, 1, by_1);
+		EXPECT_EQ(node_bed_get(b, s, &v), 0);
+		p->info.m_key = M_KEY;
+		EXPECT_EQ(node_bed_ask(b, manager, 1, s).mad.status, SMP_STATUS_INVALID_VALUE);
+		s.mad.method = MAD_SET;
+		s.m_key = M_KEY + 1;
+		EXPECT_EQ(node_bed_ask(b, manager, 1, s).mad.status, SMP_STATUS_INVALID_VALUE);
+		EXPECT_EQ(p->info.m_key_violations, 2);
+		s.mad.method = MAD_GET;
+		s.m_key = M_KEY;
+		EXPECT_EQ(node_bed_get(b, s, &v), 0);
+		EXPECT(i > 0 || v.port_info.m_key == M_KEY);
+		EXPECT(p->info.m_key == M_KEY && p->info.m_key_violations == 2);
+		node_bed_close(b);
+	}
+}
+
 /* ---- Partitions ----------------------------------------------------------------------------- */
 
 static void pkeys_set(struct node_bed *b, uint32_t port, uint16_t p_key, bool is_in)
