@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/arbiter.h"
 
+#include <string.h>
+
 #include "wire/iba_frame.h"
 
 void fabric_arbiter_init(struct fabric_arbiter *a)
@@ -27,6 +29,20 @@ void fabric_arbiter_settle(struct fabric_arbiter *a)
 {
 	a->high_lanes = lanes_of(&a->high);
 	a->low_lanes = lanes_of(&a->low);
+}
+
+static void table_copy(struct fabric_turns *t, const struct fabric_turns *from)
+{
+	memcpy(t->lanes, from->lanes, sizeof(t->lanes));
+	memcpy(t->weights, from->weights, sizeof(t->weights));
+}
+
+void fabric_arbiter_copy(struct fabric_arbiter *a, const struct fabric_arbiter *from)
+{
+	table_copy(&a->high, &from->high);
+	table_copy(&a->low, &from->low);
+	a->high_limit = from->high_limit;
+	fabric_arbiter_settle(a);
 }
 
 /* The entry whose turn it is keeps it while its weight lasts and its lane is ready. */

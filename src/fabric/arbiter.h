@@ -31,6 +31,9 @@ void fabric_arbiter_init(struct fabric_arbiter *a);
 /* To be called when a table was written. */
 void fabric_arbiter_settle(struct fabric_arbiter *a);
 
+/* Takes over the tables and the limit of another one; turns go on where they are. */
+void fabric_arbiter_copy(struct fabric_arbiter *a, const struct fabric_arbiter *from);
+
 /* One of the lanes whose bits are set, or -1 if no table has any of them. It sends a flit. */
 int fabric_arbiter_pick(struct fabric_arbiter *a, uint32_t ready);
 

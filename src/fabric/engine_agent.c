@@ -172,8 +172,7 @@ void engine_arbiter_set(struct fabric *f, uint32_t end)
 {
 	struct engine_end *e = &f->ends[end];
 
-	e->link.arbiter = f->nodes[e->node].agents.ports[e->port].arbiter;
-	fabric_arbiter_settle(&e->link.arbiter);
+	fabric_arbiter_copy(&e->link.arbiter, &f->nodes[e->node].agents.ports[e->port].arbiter);
 }
 
 /* Agents send little on their own; what changes takes a link down, and nothing else. */

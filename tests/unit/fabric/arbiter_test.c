@@ -67,6 +67,38 @@ TEST(test_fab_12_high_priority_goes_first_up_to_its_limit)
 	EXPECT_EQ(counts[3], TURNS);
 }
 
+/* A subnet manager that writes tables again and again, or anything else that has them looked at. */
+TEST(test_fab_10_tables_that_are_written_anew_leave_each_lane_its_turns)
+{
+	const struct fabric_arbiter written = weighted();
+	struct fabric_arbiter a = weighted();
+	uint32_t counts[16] = { 0 };
+
+	for (int i = 0; i < TURNS; i++) {
+		int lane = fabric_arbiter_pick(&a, 7);
+
+		REQUIRE(lane >= 0);
+		counts[lane]++;
+		fabric_arbiter_copy(&a, &written);
+	}
+	EXPECT(counts[0] == TURNS / 6 && counts[1] == TURNS / 3 && counts[2] == TURNS / 2);
+}
+
+TEST(test_fab_12_tables_and_limits_are_taken_over)
+{
+	struct fabric_arbiter a, written = weighted();
+	uint32_t counts[16];
+
+	fabric_arbiter_init(&a);
+	written.high = (struct fabric_turns){ .lanes = { 3 }, .weights = { 1 } };
+	written.high_limit = 1;
+	fabric_arbiter_settle(&written);
+	fabric_arbiter_copy(&a, &written);
+	picks(&a, 0xf, counts);
+	EXPECT_EQ(counts[3], TURNS / 48 * 47);
+	EXPECT_EQ(fabric_arbiter_pick(&a, 1 << 4), -1);
+}
+
 /* A run of flits counts as its flits, and takes no more than the rest of its weight. */
 TEST(test_fab_10_runs_get_their_turns_by_weight)
 {
