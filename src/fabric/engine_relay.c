@@ -176,7 +176,6 @@ void engine_relay(struct fabric *f, struct fabric_lane *in)
 	while (!in->is_waiting && (fr = fabric_lane_head(in))) {
 		if (!fr->is_routed) {
 			fr->is_routed = true;
-			fr->port = (uint8_t)in->port;
 			route(f, n, in->port, fr);
 		}
 		if (give(f, n, fr)) {

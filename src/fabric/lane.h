@@ -45,7 +45,6 @@ struct fabric_frame {
 	uint32_t references; /* outputs that have it */
 	uint16_t vcrc;	     /* as it leaves, once it was made */
 	uint8_t out_lane;    /* on which it leaves, then */
-	uint8_t port;	     /* where it came in, once it left its lane */
 	uint8_t hops;	     /* links that it has come by, at most 255 */
 	bool has_vcrc;
 	bool is_whole;

@@ -409,7 +409,6 @@ static void woken(struct fabric_hub *h, struct hub_adapter *a)
 	if (!a->port)
 		return;
 	hub_activate(h, a);
-	a->is_full = false;
 	refused_retry(h, a->port->node);
 }
 

@@ -24,7 +24,7 @@ static bool give(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a
 	if (a->out.is_broken)
 		return true; /* and lost; its connection ends soon */
 	if (!room && ring_await_room(&a->out, all)) {
-		a->is_full = p->is_refused = true;
+		p->is_refused = true;
 		h->counts.held++;
 		return false;
 	}
@@ -109,7 +109,7 @@ static enum fabric_hub_result give_group(struct fabric_hub *h, struct hub_port *
 			if (is_given) {
 				(void)give(h, p, a, bytes, length);
 			} else if (!ring_room(&a->out, all) && ring_await_room(&a->out, all)) {
-				a->is_full = p->is_refused = true;
+				p->is_refused = true;
 				return FABRIC_HUB_NO_ROOM;
 			}
 		}

@@ -32,7 +32,6 @@ struct hub_adapter {
 	int fd;		       /* -1: it is gone */
 	uint8_t slot;
 	bool is_blocked; /* the fabric had no room for its next frame */
-	bool is_full;	 /* it had no room for a frame */
 	uint32_t news;	 /* not told yet */
 	uint32_t claim_count;
 	struct list services, groups;
