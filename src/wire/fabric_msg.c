@@ -5,36 +5,18 @@
 
 #include "base/cursor.h"
 
-enum { ATTRIBUTE_BYTES = 64 };
-
 /* ---- Attributes, as subnet management has them --------------------------------------------- */
-
-static void attribute_put(struct wr *w, uint16_t attribute, const void *from)
-{
-	uint8_t bytes[ATTRIBUTE_BYTES] = { 0 };
-
-	mad_layout_encode(sm_layout(attribute), from, bytes);
-	wr_bytes(w, bytes, sizeof(bytes));
-}
-
-static bool attribute_get(struct rd *r, uint16_t attribute, void *into)
-{
-	uint8_t bytes[ATTRIBUTE_BYTES];
-
-	rd_bytes(r, bytes, sizeof(bytes));
-	return mad_layout_decode(sm_layout(attribute), into, bytes) == WEFT_OK;
-}
 
 static void port_put(struct wr *w, const struct fabric_msg_port *p)
 {
 	wr_u32(w, p->node);
 	wr_u32(w, p->port);
 	wr_u8(w, p->is_manager);
-	attribute_put(w, SM_NODE_INFO, &p->node_info);
-	attribute_put(w, SM_NODE_DESCRIPTION, &p->description);
-	attribute_put(w, SM_PORT_INFO, &p->port_info);
-	attribute_put(w, SM_GUID_INFO, &p->guids);
-	attribute_put(w, SM_PKEY_TABLE, &p->pkeys);
+	sm_attribute_put(w, SM_NODE_INFO, &p->node_info);
+	sm_attribute_put(w, SM_NODE_DESCRIPTION, &p->description);
+	sm_attribute_put(w, SM_PORT_INFO, &p->port_info);
+	sm_attribute_put(w, SM_GUID_INFO, &p->guids);
+	sm_attribute_put(w, SM_PKEY_TABLE, &p->pkeys);
 }
 
 static bool port_get(struct rd *r, struct fabric_msg_port *p)
@@ -42,11 +24,11 @@ static bool port_get(struct rd *r, struct fabric_msg_port *p)
 	p->node = rd_u32(r);
 	p->port = rd_u32(r);
 	p->is_manager = rd_u8(r);
-	return attribute_get(r, SM_NODE_INFO, &p->node_info) &&
-	       attribute_get(r, SM_NODE_DESCRIPTION, &p->description) &&
-	       attribute_get(r, SM_PORT_INFO, &p->port_info) &&
-	       attribute_get(r, SM_GUID_INFO, &p->guids) &&
-	       attribute_get(r, SM_PKEY_TABLE, &p->pkeys);
+	return sm_attribute_get(r, SM_NODE_INFO, &p->node_info) &&
+	       sm_attribute_get(r, SM_NODE_DESCRIPTION, &p->description) &&
+	       sm_attribute_get(r, SM_PORT_INFO, &p->port_info) &&
+	       sm_attribute_get(r, SM_GUID_INFO, &p->guids) &&
+	       sm_attribute_get(r, SM_PKEY_TABLE, &p->pkeys);
 }
 
 /* ---- The rest ------------------------------------------------------------------------------- */

@@ -164,3 +164,19 @@ const struct mad_layout *sm_layout(uint16_t attribute)
 			return &layouts[i];
 	return NULL;
 }
+
+void sm_attribute_put(struct wr *w, uint16_t attribute, const void *from)
+{
+	uint8_t bytes[SM_ATTRIBUTE_BYTES] = { 0 };
+
+	mad_layout_encode(sm_layout(attribute), from, bytes);
+	wr_bytes(w, bytes, sizeof(bytes));
+}
+
+bool sm_attribute_get(struct rd *r, uint16_t attribute, void *into)
+{
+	uint8_t bytes[SM_ATTRIBUTE_BYTES];
+
+	rd_bytes(r, bytes, sizeof(bytes));
+	return mad_layout_decode(sm_layout(attribute), into, bytes) == WEFT_OK;
+}

@@ -5,9 +5,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cursor.h"
 #include "wire/mad_layout.h"
 
 enum sm_attribute {
@@ -27,6 +29,7 @@ enum sm_attribute {
 
 /* What fits into one packet; the attribute's modifier says which. */
 enum {
+	SM_ATTRIBUTE_BYTES = 64,
 	SM_DESCRIPTION_BYTES = 64,
 	SM_GUIDS = 8,
 	SM_PKEYS = 32,
@@ -173,3 +176,8 @@ union sm_value {
 
 /* Its struct is the member of union sm_value of that name. NULL: not one of these. */
 const struct mad_layout *sm_layout(uint16_t attribute);
+
+/* One of these in a message of weft's own, as it is in a datagram: SM_ATTRIBUTE_BYTES. */
+void sm_attribute_put(struct wr *w, uint16_t attribute, const void *from);
+/* False: a member has a value that it may not have. */
+bool sm_attribute_get(struct rd *r, uint16_t attribute, void *into);

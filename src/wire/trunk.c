@@ -45,23 +45,13 @@ static void ack_put(struct wr *w, const struct trunk_run *r)
 		wr_u16(w, r->limits[lane]);
 }
 
-enum { ATTRIBUTE_BYTES = 64 };
-
-static void attribute_put(struct wr *w, uint16_t attribute, const void *from)
-{
-	uint8_t bytes[ATTRIBUTE_BYTES] = { 0 };
-
-	mad_layout_encode(sm_layout(attribute), from, bytes);
-	wr_bytes(w, bytes, sizeof(bytes));
-}
-
 static void port_put(struct wr *w, const struct trunk_port *p)
 {
 	wr_u64(w, p->serial);
 	wr_u8(w, p->port);
-	attribute_put(w, SM_PORT_INFO, &p->info);
-	attribute_put(w, SM_GUID_INFO, &p->guids);
-	attribute_put(w, SM_PKEY_TABLE, &p->pkeys);
+	sm_attribute_put(w, SM_PORT_INFO, &p->info);
+	sm_attribute_put(w, SM_GUID_INFO, &p->guids);
+	sm_attribute_put(w, SM_PKEY_TABLE, &p->pkeys);
 }
 
 size_t trunk_encode(const struct trunk_message *m, uint8_t *bytes, size_t room)
@@ -149,21 +139,13 @@ static bool ack_get(struct rd *from, struct trunk_run *r)
 	return flags <= ACK_ALL;
 }
 
-static bool attribute_get(struct rd *r, uint16_t attribute, void *into)
-{
-	uint8_t bytes[ATTRIBUTE_BYTES];
-
-	rd_bytes(r, bytes, sizeof(bytes));
-	return mad_layout_decode(sm_layout(attribute), into, bytes) == WEFT_OK;
-}
-
 static bool port_get(struct rd *r, struct trunk_port *p)
 {
 	p->serial = rd_u64(r);
 	p->port = rd_u8(r);
-	return p->serial > 0 && attribute_get(r, SM_PORT_INFO, &p->info) &&
-	       attribute_get(r, SM_GUID_INFO, &p->guids) &&
-	       attribute_get(r, SM_PKEY_TABLE, &p->pkeys);
+	return p->serial > 0 && sm_attribute_get(r, SM_PORT_INFO, &p->info) &&
+	       sm_attribute_get(r, SM_GUID_INFO, &p->guids) &&
+	       sm_attribute_get(r, SM_PKEY_TABLE, &p->pkeys);
 }
 
 static bool message_get(struct rd *r, struct trunk_message *m)
