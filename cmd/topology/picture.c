@@ -433,20 +433,21 @@ static bool print(FILE *to, const struct topology *t, const double *loads)
 	return true;
 }
 
-bool picture_save(const char *who, const char *path, const struct topology *t, const double *loads)
+bool picture_save(const char *command, const char *path, const struct topology *t,
+		  const double *loads)
 {
 	FILE *file = path ? fopen(path, "w") : stdout;
 	bool is_good;
 
 	if (!file) {
-		fprintf(stderr, "%s: %s: %s\n", who, path, strerror(errno));
+		fprintf(stderr, "%s: %s: %s\n", command, path, strerror(errno));
 		return false;
 	}
 	is_good = print(file, t, loads);
 	if (!is_good)
-		fprintf(stderr, "%s: no memory\n", who);
+		fprintf(stderr, "%s: no memory\n", command);
 	if ((path ? fclose(file) : fflush(file)) != 0) {
-		fprintf(stderr, "%s: %s: %s\n", who, path ? path : "standard output",
+		fprintf(stderr, "%s: %s: %s\n", command, path ? path : "standard output",
 			strerror(errno));
 		is_good = false;
 	}

@@ -9,6 +9,7 @@
 /*
  * To a file, or to the standard output if `path` is NULL. `loads` has how much of each cable was
  * used, 0 to 1, in the order of their first ends, as fabric/fabric.h numbers them; NULL: it is not
- * known. False: the command `who` has said why.
+ * known. False: it was said why, in the name of the command.
  */
-bool picture_save(const char *who, const char *path, const struct topology *t, const double *loads);
+bool picture_save(const char *command, const char *path, const struct topology *t,
+		  const double *loads);

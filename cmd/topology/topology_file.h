@@ -6,5 +6,8 @@
 
 #include "fabric/topology.h"
 
-/* "-" is the standard input. False: the command `who` has said why; nothing is to be freed. */
-bool topology_file_read(struct topology *t, const char *who, const char *path);
+/*
+ * "-" is the standard input. False: it was said why, in the name of the command; nothing is to be
+ * freed.
+ */
+bool topology_file_read(struct topology *t, const char *command, const char *path);

@@ -40,7 +40,10 @@ struct fabric_node_cfg {
 	uint64_t trap_ns;		    /* between traps of one kind, at least; 0: 100 ms */
 };
 
-/* What a port has counted since it was made. Who moves frames adds to it; data is in words. */
+/*
+ * What a port has counted since it was made. The caller, which moves frames, adds to it; data is in
+ * words of 4 bytes.
+ */
 struct fabric_port_counts {
 	uint64_t transmit_data, receive_data, transmit_packets, receive_packets;
 	uint64_t unicast_transmit, unicast_receive, multicast_transmit, multicast_receive;

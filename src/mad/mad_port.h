@@ -6,7 +6,7 @@
  *
  * Not here: the agents that a node has of its own (fabric/), and the frames that carry datagrams.
  *
- * A core: bytes in, bytes out, and deadlines. Who has an agent is a number of the caller's.
+ * A core: bytes in, bytes out, and deadlines. The owner of an agent is a number of the caller's.
  */
 #pragma once
 

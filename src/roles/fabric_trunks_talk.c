@@ -42,13 +42,13 @@ void trunk_talk_alive(struct trunk_line *l)
 /* A part has one connection: the newer one, as the older may be of a process that is gone. */
 static enum weft_reason known(struct fabric_trunks *t, struct trunk_line *l)
 {
-	const struct rio_known who = rio_handshake_peer(&l->handshake);
+	const struct rio_known peer = rio_handshake_peer(&l->handshake);
 	const struct fabric_parts *parts = t->config.cut->parts;
 	struct trunk_peer *p;
 	uint32_t part = 0;
 
 	while (part < parts->part_count &&
-	       memcmp(parts->known[part].key, who.key, RIO_KEY_BYTES) != 0)
+	       memcmp(parts->known[part].key, peer.key, RIO_KEY_BYTES) != 0)
 		part++;
 	CHECK(part < parts->part_count); /* the handshake knows no others */
 	p = &t->peers[part];

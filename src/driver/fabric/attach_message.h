@@ -92,7 +92,7 @@ struct attach_message {
 	uint8_t gid[16];  /* JOIN, LEAVE: of the group */
 	char node[ATTACH_NAME_BYTES];
 	struct attach_state state; /* ATTACHED, NEWS */
-	int descriptor;		   /* of a ring, or -1; who has received it closes it */
+	int descriptor;		   /* of a ring, or -1; its receiver closes it */
 };
 
 /* The name of a fabric's socket for adapters. */

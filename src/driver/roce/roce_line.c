@@ -405,7 +405,7 @@ bool roce_line_output(struct roce *r)
 	struct ib_out *out = &r->outs[0];
 	uint32_t count = r->is_raw ? send_raw(r, out) : 0;
 
-	/* Blocked: who waits for room must still, even if there is some by now. */
+	/* Once blocked it waits to be told of room, even if there is some by now. */
 	while (count < FRAMES_MAX && !fabric_attach_is_blocked(r->fabric) &&
 	       ib_port_has_output(r->port)) {
 		if (fabric_attach_begin(r->fabric, out, 1, IBA_PACKET_MAX) == 0)
