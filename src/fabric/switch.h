@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A switch: frames go from the port where they came in to those that a table has for their
- * destination LID (FAB-15, FAB-18). An output port has one frame of a lane at a time, whole
- * (FAB-14); what cannot go on waits in the buffer where it came in, which gives no credit for it
- * (FAB-13). Inputs whose frames wait for the same lane of an output have their turns. A switch
+ * A switch by itself, whose links the caller carries flit by flit (sim/fabric/); those of a whole
+ * fabric are engine_relay.c's. Frames go from the port where they came in to those that a table has
+ * for their destination LID (FAB-15, FAB-18). An output port has one frame of a lane at a time,
+ * whole (FAB-14); what cannot go on waits in the buffer where it came in, which gives no credit for
+ * it (FAB-13). Inputs whose frames wait for the same lane of an output have their turns. A switch
  * makes and consumes no frames here (FAB-17). A multicast frame leaves on the lane that its level
  * has at the first of its ports.
  */
