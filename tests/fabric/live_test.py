@@ -34,6 +34,20 @@ def test_fab_22d_opensm_brings_a_fabric_up(folder):
         expect(manager.said(), "Exiting SM" in manager.said())
 
 
+def test_ud_02_opensm_finds_and_brings_up_switches_routers_and_endnodes(folder):
+    text = 'Switch 8 "S1"\n[1] "H1"[1]\n[2] "R1"[1]\n[3] "H2"[1]\nHca 1 "H1"\nHca 1 "H2"\nRt 2 "R1"\n'
+    with Fabric(folder, text=text) as fabric:
+        up(fabric)
+        fabric.await_active("H1", "H2")
+        found = fabric.run("H2", "ibnetdiscover")
+        expect_equal("nodes: " + found, [found.count("\n" + kind) for kind in ("Switch", "Rt", "Ca")], [1, 1, 2])
+        lid = re.search(r'"R1" lid (\d+) ', found)[1]
+        said = fabric.run("H2", "smpquery", "portinfo", lid, "1")
+        expect(said, "LinkState:.......................Active" in said)
+        said = fabric.run("H2", "saquery", "NR")
+        expect(said, said.count("node_type...............") == 4 and "node_type...............Router" in said)
+
+
 def test_fab_15_verbs_programs_move_data_through_switches(folder):
     need("ib_write_bw", "ibv_rc_pingpong")
     with Fabric(folder) as fabric:
