@@ -93,10 +93,9 @@ struct engine_end {
 /* The owner of an endnode's or router's port, or of port 0 of a switch. */
 struct engine_owner {
 	uint32_t node, port;
-	struct engine_owner *next_ready, *next_starved;
+	struct engine_owner *next_ready;
 	bool is_ready;
 	bool wants_room; /* one of its lanes is full */
-	bool is_starved; /* the fabric is */
 	struct fabric_lane *peeked;
 	struct fabric_lane local;
 	struct fabric_lane posts[FLIT_LANES];
@@ -154,7 +153,7 @@ struct fabric {
 	struct engine_flight_slab *flight_slabs;
 	/* Lists: first and last. */
 	uint32_t ends_marked[2], nodes_marked[2];
-	struct engine_owner *ready_first, *ready_last, *starved;
+	struct engine_owner *ready_first, *ready_last;
 	uint32_t change_at; /* the node that is looked at next for changes */
 	uint32_t change_count;
 	struct engine_found found[ENGINE_FOUND];
@@ -254,9 +253,8 @@ bool engine_agent_recv(struct fabric *f, uint32_t node, uint32_t port,
 /* What the agents of a node have to send, and have changed. */
 void engine_agent_work(struct fabric *f, uint32_t node);
 
-/* A lane of an owner's, which was full, has room again; or the fabric has. */
+/* A lane of an owner's, which was full, has room again. */
 void engine_owner_room(struct fabric *f, struct fabric_lane *lane);
-void engine_owners_feed(struct fabric *f);
 
 /* A frame has come for the owner. */
 void engine_owner_tell(struct fabric *f, struct engine_owner *o);

@@ -51,19 +51,6 @@ void engine_owner_room(struct fabric *f, struct fabric_lane *lane)
 		engine_router_resume(f, o->node);
 }
 
-void engine_owners_feed(struct fabric *f)
-{
-	while (f->starved && f->pool.used < f->cfg.frames_max) {
-		struct engine_owner *o = f->starved;
-
-		f->starved = o->next_starved;
-		o->is_starved = false;
-		engine_owner_tell(f, o);
-		if (f->nodes[o->node].agents.cfg.type == SM_NODE_ROUTER)
-			engine_router_resume(f, o->node);
-	}
-}
-
 /* ---- What agents and owners send ------------------------------------------------------------ */
 
 static void drop_count(struct engine_node *n, uint32_t port, uint8_t lane)
@@ -227,20 +214,12 @@ bool fabric_changed(struct fabric *f, uint32_t *node, uint32_t *port, uint32_t *
 /* ---- Posting -------------------------------------------------------------------------------- */
 
 /* Whatever the agents make of it, there is room for it. */
-static bool has_room(struct fabric *f, struct engine_owner *o, struct fabric_lane *lane,
-		     uint32_t flits)
+static bool has_room(struct engine_owner *o, struct fabric_lane *lane, uint32_t flits)
 {
-	bool is_full = f->cfg.frames_max > 0 && f->pool.used >= f->cfg.frames_max;
-
-	if (fabric_lane_room(lane) >= flits && fabric_lane_room(&o->local) >= flits && !is_full)
+	if (fabric_lane_room(lane) >= flits && fabric_lane_room(&o->local) >= flits)
 		return true;
 	lane->is_watched = o->local.is_watched = true;
 	o->wants_room = true;
-	if (is_full && !o->is_starved) {
-		o->is_starved = true;
-		o->next_starved = f->starved;
-		f->starved = o;
-	}
 	return false;
 }
 
@@ -280,7 +259,7 @@ bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *
 	lane = &o->posts[number];
 	if (lane->blocks_max == 0)
 		lane = &o->posts[0];
-	if (!has_room(f, o, lane, flits_of(length)))
+	if (!has_room(o, lane, flits_of(length)))
 		return false;
 	way = node_post(f, node, port, &bytes, length);
 	if (way.to == FABRIC_TO_OWNER)

@@ -204,7 +204,7 @@ enum weft_reason fabric_open(const struct topology *t, const struct fabric_cfg *
 	own->cfg = *cfg;
 	own->prng.state = cfg->seed;
 	own->ends_marked[0] = own->nodes_marked[0] = ENGINE_NONE;
-	fabric_pool_init(&own->pool, 0);
+	fabric_pool_init(&own->pool);
 	if (!measure(own, t, &ports)) {
 		fabric_close(own);
 		return WEFT_R_TOPOLOGY_LIMIT;
@@ -321,7 +321,6 @@ static void settle(struct fabric *f)
 
 	while (steps < STEPS_MAX && (end_work(f) || room_work(f) || node_work(f)))
 		steps++;
-	engine_owners_feed(f);
 }
 
 static void timer_work(struct fabric *f, struct wheel_timer *t)

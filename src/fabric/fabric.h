@@ -27,7 +27,6 @@ struct fabric_node;
 
 struct fabric_cfg {
 	struct fabric_link_cfg link;
-	uint32_t frames_max;	/* in the fabric at a time; 0: as many as credits let in */
 	uint32_t linear_max;	/* LIDs of a switch's table */
 	uint32_t multicast_max; /* multicast LIDs of it */
 	uint64_t flit_ns_x16;	/* a flit on a link of full rate, in 1/16 ns; 0: no time */

@@ -14,9 +14,9 @@ struct fabric_slab {
 	_Alignas(FABRIC_LINE_BYTES) struct fabric_slab *next;
 };
 
-void fabric_pool_init(struct fabric_pool *p, uint64_t bytes_max)
+void fabric_pool_init(struct fabric_pool *p)
 {
-	*p = (struct fabric_pool){ .taken_max = bytes_max > 0 ? bytes_max : UINT64_MAX };
+	*p = (struct fabric_pool){ .slabs = NULL };
 }
 
 void fabric_pool_fini(struct fabric_pool *p)
@@ -27,22 +27,18 @@ void fabric_pool_fini(struct fabric_pool *p)
 		p->slabs = s->next;
 		free(s);
 	}
-	fabric_pool_init(p, 0);
+	fabric_pool_init(p);
 }
 
 /* More memory, as `*count` pieces of a size; NULL: there is no more. */
 static uint8_t *more(struct fabric_pool *p, size_t size, uint32_t *count)
 {
-	struct fabric_slab *s;
+	struct fabric_slab *s = aligned_alloc(FABRIC_LINE_BYTES, SLAB_BYTES);
 
-	if (p->taken_max - p->taken_bytes < SLAB_BYTES)
-		return NULL;
-	s = aligned_alloc(FABRIC_LINE_BYTES, SLAB_BYTES);
 	if (!s)
 		return NULL;
 	*s = (struct fabric_slab){ .next = p->slabs };
 	p->slabs = s;
-	p->taken_bytes += SLAB_BYTES;
 	*count = (uint32_t)((SLAB_BYTES - sizeof(*s)) / size);
 	return (uint8_t *)(s + 1);
 }

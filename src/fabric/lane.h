@@ -62,9 +62,8 @@ struct fabric_pool {
 	struct fabric_bytes *bytes[FABRIC_SIZES]; /* unused: small ones, large ones */
 	struct fabric_bytes *room;		  /* fabric_pool_room()'s, or NULL */
 	struct fabric_slab *slabs;
-	struct fabric_lane *released;	 /* lanes that have room again */
-	uint64_t taken_bytes, taken_max; /* of memory */
-	uint64_t used;			 /* frames' bytes, each counted once */
+	struct fabric_lane *released; /* lanes that have room again */
+	uint64_t used;		      /* frames' bytes, each counted once */
 };
 
 /* A cache line. */
@@ -92,8 +91,7 @@ void fabric_waiting_add(struct fabric_waiting *w, struct fabric_lane *l);
 /* There is one. */
 struct fabric_lane *fabric_waiting_pop(struct fabric_waiting *w);
 
-/* It takes at most so much memory; 0: as much as there is. */
-void fabric_pool_init(struct fabric_pool *p, uint64_t bytes_max);
+void fabric_pool_init(struct fabric_pool *p);
 void fabric_pool_fini(struct fabric_pool *p);
 
 /* The next watched lane that has room again; NULL: none. */

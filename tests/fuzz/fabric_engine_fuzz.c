@@ -243,7 +243,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cfg.link.ack_delay_ns = 100;
 	}
 	cfg.is_cut_through = head & 2;
-	cfg.frames_max = head & 4 ? 20 : 0;
 	CHECK(topology_parse(&t, text, sizeof(text) - 1, &line) == WEFT_OK);
 	CHECK(fabric_open(&t, &cfg, &b.f) == WEFT_OK);
 	topology_fini(&t);

@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fabric_end e;
 	uint64_t now_ns = 0;
 
-	fabric_pool_init(&pool, 0);
+	fabric_pool_init(&pool);
 	fabric_end_init(&e, &cfg, &pool);
 	e.lane_of[1] = 1;
 	fabric_link_up(&e.link);

@@ -20,7 +20,7 @@ int fabric_net_init(struct fabric_net *n, uint64_t seed)
 	};
 
 	n->node_count = n->cable_count = 0;
-	fabric_pool_init(&n->pool, 0);
+	fabric_pool_init(&n->pool);
 	return world_init(&n->world, &options);
 }
 

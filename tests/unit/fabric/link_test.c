@@ -231,7 +231,7 @@ static struct fabric_end *lone_open(void)
 	struct fabric_run run;
 
 	REQUIRE(e && pool);
-	fabric_pool_init(pool, 0);
+	fabric_pool_init(pool);
 	fabric_end_init(e, &bed_link, pool);
 	fabric_link_up(&e->link);
 	REQUIRE(fabric_link_send(&e->link, 0, &run));
@@ -391,7 +391,7 @@ static struct near *near_open(void)
 
 	REQUIRE(n);
 	cfg.run_flits = 0;
-	fabric_pool_init(&n->pool, 0);
+	fabric_pool_init(&n->pool);
 	fabric_end_init(&n->a, &cfg, &n->pool);
 	fabric_end_init(&n->b, &cfg, &n->pool);
 	fabric_link_up(&n->a.link);
