@@ -43,7 +43,7 @@ struct lan_vring {
 
 enum weft_reason lan_vring_size(struct lan_vring *v, uint32_t size);
 
-/* Where its parts are, in addresses of the machine's process; in memory aligned as section 2.7 says. */
+/* Where its parts are, in addresses of the machine's process; aligned as section 2.7 says. */
 enum weft_reason lan_vring_place(struct lan_vring *v, const struct lan_guest *g,
 				 const struct vhost_address *a);
 

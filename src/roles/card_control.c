@@ -149,8 +149,8 @@ void card_asked(struct card_end *e, const struct push_cfg *cfg)
 }
 
 /*
- * Host: its interface has what the unit gives. One that this user may not set keeps what it has, and
- * then no frame passes.
+ * Host: its interface has what the unit gives. One that this user may not set keeps what it has,
+ * and then no frame passes.
  */
 static void interface_set(struct card *c, const struct push_agreed *a)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Adapters at ports of a fabric: what a hostile one can do, and one for which there is nothing left. */
+/* Adapters at ports of a fabric: what a hostile one can do, and one that finds no room. */
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -28,7 +28,7 @@ struct fabric_hub_config {
 	/* A frame enters at a port; false: no room now. */
 	bool (*post)(void *owner, uint32_t node, uint32_t port, const uint8_t *bytes,
 		     uint32_t length);
-	/* One at a port was no frame that this may send (see refused below). NULL: of no interest. */
+	/* A port was given no frame that it may send (see refused below). NULL: of no interest. */
 	void (*refused)(void *owner, uint32_t node, uint32_t port);
 	/* What a port is like. False: there is no such port. */
 	bool (*tell)(void *owner, uint32_t node, uint32_t port, struct attach_state *state);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The memory of a guest, mapped. A file that can no longer be cut short (F_SEAL_SHRINK, as QEMU
- * makes a memfd) is accessed as it is. DPDK's files cannot be sealed, nor can those of hugetlbfs; and
- * a large page that is taken out of a sealed file may have no successor. Accesses to such memory
- * survive that a page is missing (driver/sys/guard.h). All regions are in one range of addresses, as
- * that is what an access is guarded for.
+ * makes a memfd) is accessed as it is. DPDK's files cannot be sealed, nor can those of hugetlbfs;
+ * and a large page that is taken out of a sealed file may have no successor. Accesses to such
+ * memory survive that a page is missing (driver/sys/guard.h). All regions are in one range of
+ * addresses, as that is what an access is guarded for.
  */
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -442,7 +442,7 @@ TEST(test_lan_tap_keeps_what_it_knows_of_a_port_of_a_bridge)
 	lan_bed_end(b);
 }
 
-/* More than a filter has room for count as all, whatever else is told, as long as there are so many. */
+/* More than a filter has room for count as all, whatever else is told, while there are so many. */
 TEST(test_lan_tap_with_many_groups_wants_all_of_them)
 {
 	static const char each[] =

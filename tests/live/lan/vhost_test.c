@@ -703,7 +703,7 @@ TEST(test_lan_vhost_takes_an_eventfd_for_calls_only)
 	}
 }
 
-/* It has those of VIRTIO's first version, whatever the guest before it had: a header of 10 bytes. */
+/* It has those of VIRTIO's first version, whatever the guest before had: a header of 10 bytes. */
 TEST(test_lan_vhost_guest_that_wants_no_features_has_none)
 {
 	struct machine *m = started(F_MRG | F_GUEST_CSUM);

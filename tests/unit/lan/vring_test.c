@@ -7,7 +7,20 @@
 
 #include "lan/vring.h"
 
-enum { MEMORY = 16384, SIZE = 8, AVAILABLE = 0x400, USED = 0x800, BUFFERS = 0x1000, BUFFER = 512 };
+enum {
+	MEMORY = 16384,
+	SIZE = 8,
+	/* Where things are in it. */
+	AVAILABLE = 0x400,
+	USED = 0x800,
+	TABLE = 0xc00,
+	BUFFERS = 0x1000,
+	BUFFER = 512,
+	/* Flags of a descriptor. */
+	NEXT = 1,
+	WRITE = 2,
+	INDIRECT = 4,
+};
 
 struct bed {
 	struct lan_guest guest;
@@ -33,21 +46,35 @@ static struct bed *bed_make(void)
 	return b;
 }
 
-/* A chain of one buffer, which the device may write or not. */
-static void chain_add(struct bed *b, bool is_writable)
-{
-	const uint64_t at = BUFFERS + (uint64_t)b->made * BUFFER;
-	const uint32_t length = BUFFER;
-	const uint16_t flags = is_writable ? 2 : 0, head = b->made++;
+struct descriptor {
+	uint64_t at;
+	uint32_t length;
+	uint16_t flags, next;
+};
 
-	memcpy(b->memory + (size_t)head * 16, &at, sizeof(at));
-	memcpy(b->memory + (size_t)head * 16 + 8, &length, sizeof(length));
-	memcpy(b->memory + (size_t)head * 16 + 12, &flags, sizeof(flags));
-	memcpy(b->memory + AVAILABLE + 4 + (size_t)head * 2, &head, sizeof(head));
+static void descriptor_put(uint8_t *table, uint32_t index, struct descriptor d)
+{
+	_Static_assert(sizeof(d) == 16, "as on the ring");
+	memcpy(table + (size_t)index * sizeof(d), &d, sizeof(d));
+}
+
+static void make_available(struct bed *b, uint16_t head)
+{
+	memcpy(b->memory + AVAILABLE + 4 + (size_t)b->made++ * 2, &head, sizeof(head));
 	memcpy(b->memory + AVAILABLE + 2, &b->made, sizeof(b->made));
 }
 
-/* A region may begin anywhere in its file; processors load aligned words only, or not all of them. */
+/* A chain of one buffer, which the device may write or not. */
+static void chain_add(struct bed *b, bool is_writable)
+{
+	descriptor_put(b->memory, b->made,
+		       (struct descriptor){ .at = BUFFERS + (uint64_t)b->made * BUFFER,
+					    .length = BUFFER,
+					    .flags = is_writable ? WRITE : 0 });
+	make_available(b, b->made);
+}
+
+/* A region may begin anywhere in its file; not all processors load words that are not aligned. */
 TEST(test_lan_vring_has_its_parts_where_they_are_aligned_in_memory)
 {
 	const struct vhost_address where = { .available = AVAILABLE, .used = USED };

@@ -229,7 +229,7 @@ static uint8_t segment_come(struct mad_port *p, uint16_t lid, uint32_t segment)
 	return answer.type;
 }
 
-/* Messages that never end take so much memory at most, whoever sends them; it is free again. */
+/* Messages that never end take so much memory at most, by any sender; it is free again. */
 TEST(test_sys_01_messages_that_are_coming_in_have_a_bound)
 {
 	enum { LARGE = MAD_MESSAGE_MAX / 2 / ROOM + 1, A = 5, B, C };
