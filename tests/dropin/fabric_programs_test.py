@@ -13,7 +13,8 @@ import sys
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.realpath(__file__)), "../fabric")]
 import migrating  # noqa: E402
 from live import wait_until  # noqa: E402
-from script import PATIENCE_S, environment, expect, expect_equal, go_to_own_network, main, need, run
+from script import (PATIENCE_S, environment, expect, expect_equal, go_to_own_network, main, need,
+                    patient, run)
 
 BUILD = os.path.realpath(sys.argv[1])
 WEFT = os.path.join(BUILD, "weft")
@@ -125,7 +126,7 @@ def perftest(bed, options, to):
     for number, (tool, own) in enumerate(PERFTEST):
         if "-R" in options and "UC" in own:
             continue  # perftest has none by librdmacm
-        words = [tool, "-p", str(18620 + number), "-n", "100", *own.split(), *options]
+        words = patient([tool, "-p", str(18620 + number), "-n", "100", *own.split(), *options])
         out, _ = bed.pair(*words, to=to)
         expect(tool + ": " + out, len(rows(out)) == 1)
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin")]
-from script import PATIENCE_S, Skip, environment, expect, expect_equal, need  # noqa: E402,F401
+from script import PATIENCE_S, Skip, environment, expect, expect_equal, need, patient  # noqa: E402,F401
 
 WEFT = os.path.realpath((sys.argv + [""])[1])  # a bench that imports this sets it
 os.environ["PATH"] += ":/usr/sbin:/sbin"
@@ -238,7 +238,7 @@ def up(fabric, node="H1", *words, **wishes):
 
 def meet(fabric, to, by, *words, to_host="localhost", port=0, other=None, **wishes):
     """The same program at two nodes, which meet at a port of TCP; what the one that asks, in `other`, printed."""
-    words = [*words, "-p", str(port or 20000 + os.getpid() % 20000)]
+    words = patient([*words, "-p", str(port or 20000 + os.getpid() % 20000)])
     server = fabric.start(to, *words, **wishes)
     other = other or fabric
     said = ""

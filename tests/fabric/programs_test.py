@@ -16,7 +16,8 @@ sys.path[:0] = [os.path.dirname(os.path.realpath(__file__)),
                 os.path.join(os.path.dirname(os.path.realpath(__file__)), "../interop/programs")]
 import pyverbs_suite  # noqa: E402
 import ucx_cases  # noqa: E402
-from live import (PATIENCE_S, WEFT, Fabric, Skip, expect, expect_equal, need, topology_of, up, wait_until)  # noqa: E402
+from live import (PATIENCE_S, WEFT, Fabric, Skip, expect, expect_equal, need, patient, topology_of, up,
+                  wait_until)  # noqa: E402
 import migrating  # noqa: E402
 from script import go_to_own_network, main  # noqa: E402
 
@@ -43,6 +44,7 @@ H3 = "127.1.0.4"
 
 def pair(fabric, *words, to="localhost", **wishes):
     """A server, and a client that is started until there is a server. What the client said."""
+    words = patient(words)
     serving = fabric.start("H3", *words, **wishes)
     done = None
 
