@@ -9,9 +9,17 @@
 #include "base/check.h"
 #include "roles/card_inside.h"
 
-static uint16_t mtu_of(const struct card *c)
+/* Of its port; if that has what the unit before gave it, what it had until then. */
+static uint32_t own_mtu(const struct card *c)
 {
 	uint32_t port = lan_properties(c->port)->mtu;
+
+	return port == c->mtu_given ? c->mtu_own : port;
+}
+
+static uint16_t mtu_of(const struct card *c)
+{
+	uint32_t port = own_mtu(c);
 	uint16_t most = c->file->config->mtu;
 
 	return port != 0 && port < most ? (uint16_t)port : most;
@@ -159,8 +167,11 @@ static void interface_set(struct card *c, const struct push_agreed *a)
 
 	if (!is->has_mac || memcmp(is->mac, a->mac, PUSH_MAC_BYTES) != 0)
 		mac = lan_set_mac(c->port, a->mac);
-	if (is->mtu != a->mtu)
+	if (is->mtu != a->mtu) {
+		c->mtu_own = own_mtu(c);
 		mtu = lan_set_mtu(c->port, a->mtu);
+		c->mtu_given = a->mtu;
+	}
 	if (mac != WEFT_OK && mac != WEFT_R_LAN_UNSUPPORTED)
 		card_tell(c, CARD_LINE_PORT, "%s cannot have this MAC address: %s",
 			  c->file->config->port.is, weft_reason_text(mac));

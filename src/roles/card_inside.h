@@ -155,6 +155,8 @@ struct card {
 	uint32_t ends_used;	      /* those from here on were never in use */
 	uint64_t dial_ns, redial_ns;  /* host: when it dials again; what it waits then */
 	enum weft_reason dial_reason; /* told last */
+	/* Host: what the unit gave its port, and what that had before; 0: nothing yet. */
+	uint32_t mtu_given, mtu_own;
 	uint64_t cut_off_ns;	      /* until when links may end in order; else UINT64_MAX */
 	uint8_t *frame_bytes;
 	struct card_frame frames[CARD_FRAMES];

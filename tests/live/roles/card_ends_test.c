@@ -708,3 +708,33 @@ TEST(test_push_09_an_address_that_cannot_be_set_is_told)
 	EXPECT_EQ(lan_properties(u->card.port)->mtu, push_agreed(e->link)->mtu);
 	unit_end(u);
 }
+
+/* What the LAN of a unit carried once does not bind the host for ever. */
+TEST(test_push_09_a_host_has_longer_frames_again_when_its_next_unit_agrees)
+{
+	struct push_cfg shorter = { .kind = PUSH_SET_MTU, .mtu = 1300 };
+	struct unit *u = unit_make();
+	struct push_hello hello = { 0 };
+
+	host_up(u, A, mac_a, 0);
+	ask(u, A, &shorter);
+	u->card.is_unit = false;
+	card_opened(&u->ends[A]);
+	EXPECT_EQ(lan_properties(u->card.port)->mtu, 1300);
+	card_hello(&u->card, &hello);
+	EXPECT_EQ(hello.mtu, 1500);
+	/* Twice shorter, it is still the unit that says so. */
+	u->card.is_unit = true;
+	shorter.mtu = 1200;
+	ask(u, A, &shorter);
+	u->card.is_unit = false;
+	card_opened(&u->ends[A]);
+	EXPECT_EQ(lan_properties(u->card.port)->mtu, 1200);
+	card_hello(&u->card, &hello);
+	EXPECT_EQ(hello.mtu, 1500);
+	/* But what its own user sets, holds. */
+	MUST(lan_set_mtu(u->card.port, 1400));
+	card_hello(&u->card, &hello);
+	EXPECT_EQ(hello.mtu, 1400);
+	unit_end(u);
+}
