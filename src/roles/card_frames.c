@@ -161,7 +161,32 @@ static uint32_t frame_take(struct card *c, uint32_t bytes)
 	return n;
 }
 
-/* For an end that agreed to no offload: checksums and segments, in frames of their own. */
+/* What the other end agreed to complete by itself, of packets of this end. */
+static uint32_t left_to(const struct card_end *e)
+{
+	static const struct {
+		enum lan_offload offload;
+		uint64_t to_host, to_unit; /* all of them */
+	} kinds[] = {
+		{ LAN_CSUM, PUSH_FEATURE_GUEST_CSUM, PUSH_FEATURE_CSUM },
+		{ LAN_TSO4, PUSH_FEATURE_GUEST_TSO4, PUSH_FEATURE_HOST_TSO4 },
+		{ LAN_TSO6, PUSH_FEATURE_GUEST_TSO6, PUSH_FEATURE_HOST_TSO6 },
+		{ LAN_TSO_ECN, PUSH_FEATURE_GUEST_ECN, PUSH_FEATURE_HOST_ECN },
+		{ LAN_USO, PUSH_FEATURE_GUEST_USO4 | PUSH_FEATURE_GUEST_USO6,
+		  PUSH_FEATURE_HOST_USO },
+	};
+	uint64_t agreed = push_agreed(e->link)->features;
+	uint32_t left = 0;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		uint64_t needed = e->card->is_unit ? kinds[i].to_host : kinds[i].to_unit;
+
+		left |= (agreed & needed) == needed ? (uint32_t)kinds[i].offload : 0;
+	}
+	return left;
+}
+
+/* What the end has not agreed to: checksums and segments, in frames of their own. */
 static void push_complete(struct card_end *e, const struct lan_frame *from)
 {
 	struct card *c = e->card;
@@ -197,7 +222,7 @@ static void push(struct card_end *e, uint32_t n)
 	struct card_frame *f = &e->card->frames[n];
 	struct lan_frame frame = frame_of(f->bytes, f->length);
 
-	if (has_header(e) || lan_frame_needs(&frame) == 0)
+	if ((lan_frame_needs(&frame) & ~left_to(e)) == 0)
 		push_as_is(e, n);
 	else
 		push_complete(e, &frame);

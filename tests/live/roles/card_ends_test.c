@@ -259,6 +259,30 @@ TEST(test_push_05_a_host_cannot_say_that_a_checksum_was_found_good)
 	unit_end(u);
 }
 
+/* virtio-net's header, and all that needs it, are agreed on one by one. */
+TEST(test_push_09_what_a_host_has_not_agreed_to_is_completed)
+{
+	static const struct virtio_net left = { .flags = VIRTIO_NET_NEEDS_CSUM,
+						.csum_start = 34,
+						.csum_offset = 6 };
+
+	for (int has_csum = 0; has_csum < 2; has_csum++) {
+		struct unit *u = unit_make();
+		uint32_t n = 0;
+
+		host_up(u, A, mac_a, PUSH_FEATURES);
+		host_up(u, B, mac_b,
+			PUSH_FEATURE_NET_HEADER | (has_csum ? PUSH_FEATURE_GUEST_CSUM : 0));
+		packet(u, &left);
+		MUST_EQ(waits_for_b(u), 1);
+		while (n < CARD_FRAMES - 1 && u->card.frames[n].users == 0)
+			n++;
+		EXPECT_EQ(u->card.frames[n].bytes[0], has_csum ? VIRTIO_NET_NEEDS_CSUM : 0);
+		EXPECT_EQ(u->card.frames[n].bytes[NET + 40], has_csum ? 0 : 0xff);
+		unit_end(u);
+	}
+}
+
 /* Of 1500 bytes and two headers is the longest, where segments are not left to the host. */
 TEST(test_push_24_frames_that_are_too_long_for_a_host_are_counted)
 {
