@@ -144,11 +144,11 @@ static void head_show(const struct view *v, bool is_rate)
 	}
 	printf("fabric %s: %s nodes, %zu cables, of which %zu are active and %zu cut\n",
 	       stat_text(f, "name"), stat_text(f, "nodes"), v->count, active, cut);
-	printf("%s adapters: %s frames from them, %s to them, %s held, %s refused, %s for none, %s with "
-	       "a wrong P_Key\n",
+	printf("%s adapters: %s frames from them, %s to them, %s held, %s refused, %s for none, %s not "
+	       "taken, %s with a wrong P_Key\n",
 	       stat_text(f, "adapters"), stat_text(f, "frames_in"), stat_text(f, "frames_out"),
 	       stat_text(f, "held"), stat_text(f, "refused"), stat_text(f, "lost"),
-	       stat_text(f, "wrong_key"));
+	       stat_text(f, "untaken"), stat_text(f, "wrong_key"));
 	printf("%s programs: %s datagrams from them, %s to them, %s not answered yet, %s for none, %s "
 	       "not read\n",
 	       stat_text(f, "programs"), stat_text(f, "datagrams_out"),

@@ -35,6 +35,14 @@ static void hub_refused(void *owner, uint32_t node, uint32_t port)
 	fabric_node_at(s->fabric, node)->ports[port].counts.transmit_discards++;
 }
 
+/* 16.1.3.5: packets for which there is no buffer are errors of what came in. */
+static void hub_untaken(void *owner, uint32_t node, uint32_t port)
+{
+	struct fabric_server *s = owner;
+
+	fabric_node_at(s->fabric, node)->ports[port].counts.receive_errors++;
+}
+
 static uint8_t *hub_room(void *owner)
 {
 	struct fabric_server *s = owner;
@@ -103,6 +111,7 @@ static enum weft_reason hub_open(struct fabric_server *s)
 		.room = hub_room,
 		.post = hub_post,
 		.refused = hub_refused,
+		.untaken = hub_untaken,
 		.tell = hub_tell,
 		.find = hub_find,
 		.owner = s,
@@ -281,6 +290,7 @@ static bool turn(struct fabric_server *s)
 	uint32_t node, port;
 
 	s->now_ns = clock_ns() - s->begin_ns;
+	fabric_hub_expire(s->hub, s->now_ns + s->begin_ns);
 	if (s->trunks)
 		has_moved |= fabric_trunks_take(s->trunks, s->now_ns);
 	has_moved |= agents_work(s);
@@ -320,8 +330,10 @@ static bool turns(struct fabric_server *s, bool *has_moved)
 
 static uint64_t due(const struct fabric_server *s)
 {
-	uint64_t due_ns = fabric_due(s->fabric);
+	uint64_t due_ns = fabric_due(s->fabric), hub_ns = fabric_hub_due(s->hub);
 
+	if (hub_ns != UINT64_MAX)
+		due_ns = least(due_ns, hub_ns - s->begin_ns);
 	for (const struct list *at = s->ports.next; at != &s->ports; at = at->next) {
 		const struct server_port *p = CONTAINER_OF(at, struct server_port, link);
 

@@ -57,6 +57,7 @@ static void put_fabric(FILE *to, struct fabric_server *s)
 	put(to, "held", hub->held);
 	put(to, "refused", hub->refused);
 	put(to, "lost", hub->lost);
+	put(to, "untaken", hub->untaken);
 	put(to, "broken", hub->broken);
 	put(to, "wrong_key", s->counts.wrong_key);
 	put(to, "datagrams_in", s->counts.datagrams_in);

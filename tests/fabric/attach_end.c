@@ -143,6 +143,11 @@ bool hub_has_broken(const struct fabric_hub_counts *n)
 	return n->broken >= wanted;
 }
 
+bool hub_has_untaken(const struct fabric_hub_counts *n)
+{
+	return n->untaken >= wanted;
+}
+
 bool hub_await(bool (*is_so)(const struct fabric_hub_counts *n), uint64_t count)
 {
 	wanted = count;

@@ -44,3 +44,4 @@ bool hub_has_lost(const struct fabric_hub_counts *n);
 bool hub_has_adapters(const struct fabric_hub_counts *n);
 bool hub_has_held(const struct fabric_hub_counts *n);
 bool hub_has_broken(const struct fabric_hub_counts *n);
+bool hub_has_untaken(const struct fabric_hub_counts *n);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Adapters at ports of a fabric: who gets which frames. */
+#include "driver/sys/clock.h"
 #include "fabric/attach_end.h"
 #include "test.h"
 
@@ -198,6 +199,115 @@ TEST(test_fab_13_adapter_that_does_not_read_loses_nothing)
 	(void)end_next(&b);
 	fabric_attach_close(a.attach);
 	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+enum { STILL_MS = 200 };
+
+static const uint64_t ms_ns = 1000 * 1000;
+
+/* So many ms from now on, for the hub. */
+static void expire(uint64_t ms)
+{
+	fabric_bed_hold();
+	fabric_bed_expire(clock_ns() + ms * ms_ns);
+	fabric_bed_release();
+}
+
+/* A process that is stopped for long loses what comes, and others have the port; FAB-10. */
+TEST(test_fab_13_adapter_that_stands_still_holds_others_back_no_longer)
+{
+	struct end a, b, c;
+	uint64_t untaken;
+	uint32_t sent;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	end_open(&c, 1);
+	sent = end_fill(&a, &b);
+	expire(0);
+	EXPECT_EQ(fabric_bed_counts().untaken, 0);
+	expire(STILL_MS);
+	while (!fabric_attach_has_room(a.attach))
+		end_look(&a);
+	end_send(&a, &c);
+	EXPECT_EQ(iba_dest_qp(end_next(&c)->bytes, 64), end_qp(&c));
+	untaken = fabric_bed_counts().untaken;
+	EXPECT(untaken > 0);
+	/* It goes on: what was in its ring is there, and what comes from now on. */
+	for (uint32_t come = 0; come < sent - untaken; come++)
+		(void)end_next(&b);
+	EXPECT(fabric_attach_next(b.attach) == NULL);
+	end_send(&a, &b);
+	(void)end_next(&b);
+	EXPECT_EQ(fabric_bed_counts().untaken, untaken);
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
+/* A hostile one that takes some now and then, and half of its ring never, gains no more time. */
+TEST(test_fab_13_adapter_that_takes_little_holds_others_back_no_longer)
+{
+	struct end a, b;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	for (int come = 0, sent = (int)end_fill(&a, &b); come < sent / 6; come++)
+		(void)end_next(&b);
+	expire(STILL_MS);
+	EXPECT(hub_await(hub_has_untaken, 1));
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+/* One that has taken half of its ring, and does not say so, loses nothing. */
+TEST(test_fab_13_adapter_that_takes_much_loses_nothing)
+{
+	struct end a, b;
+	uint32_t sent, come = 0;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	sent = end_fill(&a, &b);
+	fabric_bed_hold();
+	for (; come < sent / 3; come++) /* half of its ring, and less than waits */
+		(void)end_next(&b);
+	fabric_bed_expire(clock_ns() + STILL_MS * ms_ns);
+	fabric_bed_release();
+	for (; come < sent; come++)
+		(void)end_next(&b);
+	EXPECT_EQ(fabric_bed_counts().untaken, 0);
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+/* Nor does it hold back datagrams to a group that others have joined, too. */
+TEST(test_ud_01_member_of_a_group_that_stands_still_holds_others_back_no_longer)
+{
+	static const uint8_t gid[16] = { 0xff, 0x12, [15] = 9 };
+	struct end a, b, c;
+	uint8_t frame[IBA_FRAME_MAX];
+	uint32_t length;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	end_open(&c, 1);
+	MUST(fabric_attach_join(b.attach, gid));
+	MUST(fabric_attach_join(c.attach, gid));
+	(void)end_fill(&a, &b);
+	expire(STILL_MS);
+	while (!fabric_attach_has_room(a.attach))
+		end_look(&a);
+	length = end_frame(frame, end_lid(&a), 0xc001, IBA_QPN_MULTICAST, gid);
+	REQUIRE(end_post(&a, frame, length, true));
+	EXPECT_EQ(end_next(&c)->local.to, 0xc001);
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_attach_close(c.attach);
 	fabric_bed_close();
 }
 

@@ -6,6 +6,7 @@ Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each tes
 """
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -85,6 +86,37 @@ def test_fab_13_a_program_that_is_killed_disturbs_no_other(folder):
         meet(fabric, "H5", "H4", "ib_write_bw", "-n", "200", port=port + 2)
         bad[-1].kill()
         wait_until("adapters are gone", lambda: "\n0 adapters: " in fabric.weft("top", "--once"))
+        meet(fabric, "H3", "H2", "ib_write_bw", "-n", "200", port=port + 3)
+
+
+def test_fab_13_a_program_that_is_stopped_disturbs_no_other(folder):
+    need("ib_write_bw", "ib_send_bw")
+    with Fabric(folder) as fabric:
+        up(fabric)
+        fabric.await_active(*HOSTS)
+        port = 20000 + os.getpid() % 20000
+        words = ["ib_send_bw", "-c", "UD", "--run_infinitely", "-D", "1", "-p", str(port)]
+        still = fabric.start("H3", *words)
+        clients = []
+
+        def is_moving():
+            if not clients or clients[-1].process.poll() is not None:
+                clients.append(fabric.start("H2", *words, "localhost"))
+            return sent(fabric, "H1", fabric.lid("H2"), 1) > 100000
+
+        wait_until(lambda: clients[-1].said(), is_moving)
+        still.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: fabric.weft("top", "--once"),
+                   lambda: " 0 not taken," not in fabric.weft("top", "--once"))
+        meet(fabric, "H3", "H1", "ib_write_bw", "-n", "200", port=port + 1)
+        meet(fabric, "H4", "H2", "ib_write_bw", "-n", "200", port=port + 2)
+        said = fabric.run("H3", "perfquery")
+        expect(said, not re.search(r"PortRcvErrors:\.+0\n", said))
+        said = fabric.run("H4", "perfquery")
+        expect(said, re.search(r"PortRcvErrors:\.+0\n", said))
+        still.process.send_signal(signal.SIGCONT)
+        clients[-1].kill()
+        still.kill()
         meet(fabric, "H3", "H2", "ib_write_bw", "-n", "200", port=port + 3)
 
 

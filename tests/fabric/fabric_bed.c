@@ -343,6 +343,14 @@ void fabric_bed_release(void)
 	pthread_mutex_unlock(&bed.lock);
 }
 
+void fabric_bed_expire(uint64_t now_ns)
+{
+	const uint64_t one = 1;
+
+	fabric_hub_expire(bed.hub, now_ns);
+	REQUIRE(write(bed.wake, &one, sizeof(one)) == sizeof(one));
+}
+
 struct fabric_hub_counts fabric_bed_counts(void)
 {
 	struct fabric_hub_counts counts;

@@ -34,6 +34,9 @@ void fabric_bed_change(int node, void (*change)(struct attach_state *state), uin
 void fabric_bed_hold(void);
 void fabric_bed_release(void);
 
+/* While it is held: as if it were so late for the hub. */
+void fabric_bed_expire(uint64_t now_ns);
+
 struct fabric_hub_counts fabric_bed_counts(void);
 
 /* Waits until the hub has counted so; false: it does not. */

@@ -55,6 +55,7 @@ enum weft_reason fabric_hub_open(const struct fabric_hub_config *config, const c
 	list_init(&h->active);
 	list_init(&h->touched);
 	list_init(&h->ready);
+	list_init(&h->full);
 	h->nodes = calloc(config->nodes, sizeof(*h->nodes));
 	for (uint32_t i = 0; h->nodes && i < config->nodes; i++)
 		list_init(&h->nodes[i]);
@@ -95,6 +96,7 @@ static void adapter_close(struct fabric_hub *h, struct hub_adapter *a)
 	}
 	list_remove(&a->link);
 	list_remove(&a->touched);
+	list_remove(&a->full);
 	claims_free(&a->services);
 	claims_free(&a->groups);
 	call_close(a->fd);
@@ -480,6 +482,7 @@ static void guest_take(struct fabric_hub *h, int fd)
 	a->fd = fd;
 	list_init(&a->active);
 	list_init(&a->touched);
+	list_init(&a->full);
 	list_init(&a->services);
 	list_init(&a->groups);
 	list_add_tail(&h->guests, &a->link);
@@ -548,6 +551,32 @@ void fabric_hub_hear(struct fabric_hub *h)
 			adapter_hear(h, events[i].data.ptr);
 		else
 			guests_take(h);
+	}
+}
+
+/* ---- Adapters that stand still -------------------------------------------------------------- */
+
+/* Less than a switch of opensm's keeps a frame for an endnode (268 ms). */
+static const uint64_t still_ns = 200 * 1000 * 1000;
+
+static struct hub_adapter *full_at(struct list *l)
+{
+	return CONTAINER_OF(l, struct hub_adapter, full);
+}
+
+uint64_t fabric_hub_due(const struct fabric_hub *h)
+{
+	return list_is_empty(&h->full) ? UINT64_MAX : full_at(h->full.next)->full_ns + still_ns;
+}
+
+/* One that has taken half of its ring has said so, or should have. */
+void fabric_hub_expire(struct fabric_hub *h, uint64_t now_ns)
+{
+	while (fabric_hub_due(h) <= now_ns) {
+		struct hub_adapter *a = full_at(list_pop(&h->full));
+
+		a->is_still = hub_is_half_full(a);
+		refused_retry(h, a->port->node);
 	}
 }
 

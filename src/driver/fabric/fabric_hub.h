@@ -5,14 +5,17 @@
  *
  * An adapter is not trusted: it can post frames of its node's LIDs only, and none of subnet
  * management; what it writes ends at most its own connection. One that does not read holds back the
- * frames of its port, as an adapter without credit would. One that has died holds back none, and
- * what it had put still goes; where as many of its port as there are slots wait so, it is lost.
+ * frames of its port, as an adapter without credit would; but one that takes less than half of its
+ * ring in 200 ms, as its process is stopped, loses what comes until half of it is empty, so that
+ * others have the port. One that has died holds back none, and what it had put still goes; where as
+ * many of its port as there are slots wait so, it is lost.
  *
  *	fabric_hub_fd() is readable: fabric_hub_hear()
  *	then, and while the last run was not the end: fabric_hub_run()
  *	a frame came for the owner of a port: fabric_hub_deliver()
  *	fabric_ready() told a port: fabric_hub_room(), and deliver what is there
- *	fabric_hub_ready() tells a port: frames that were refused have room now
+ *	fabric_hub_ready() tells a port: frames that were refused have room now, or are lost
+ *	fabric_hub_due() has passed: fabric_hub_expire()
  *	a port has changed: fabric_hub_changed()
  */
 #pragma once
@@ -30,6 +33,8 @@ struct fabric_hub_config {
 		     uint32_t length);
 	/* A port was given no frame that it may send (see refused below). NULL: of no interest. */
 	void (*refused)(void *owner, uint32_t node, uint32_t port);
+	/* One that came to a port is lost, as its adapter stands still. NULL: of no interest. */
+	void (*untaken)(void *owner, uint32_t node, uint32_t port);
 	/* What a port is like. False: there is no such port. */
 	bool (*tell)(void *owner, uint32_t node, uint32_t port, struct attach_state *state);
 	/* The node of a name, and the first of its ports that has a cable; or why not. */
@@ -73,6 +78,13 @@ void fabric_hub_flush(struct fabric_hub *h);
 /* The next port whose adapters have room for what was refused. */
 bool fabric_hub_ready(struct fabric_hub *h, uint32_t *node, uint32_t *port);
 
+/*
+ * When an adapter without room is looked at again, by the clock of driver/sys/clock.h; UINT64_MAX:
+ * never. Those that stand still lose what comes.
+ */
+uint64_t fabric_hub_due(const struct fabric_hub *h);
+void fabric_hub_expire(struct fabric_hub *h, uint64_t now_ns);
+
 /* A port takes frames again that it has refused. */
 void fabric_hub_room(struct fabric_hub *h, uint32_t node, uint32_t port);
 
@@ -85,6 +97,7 @@ struct fabric_hub_counts {
 	uint64_t held;	  /* times that a frame waited, as an adapter had no room for it */
 	uint64_t refused; /* of frames_in: spoofed, malformed, or the port is not Active */
 	uint64_t lost;	  /* no adapter had the queue pair */
+	uint64_t untaken; /* lost, as their adapter stood still */
 	uint64_t broken;  /* adapters whose ring or messages made no sense */
 };
 

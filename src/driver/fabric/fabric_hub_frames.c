@@ -4,6 +4,7 @@
 #include "base/least.h"
 #include "driver/fabric/fabric_hub_inside.h"
 #include "driver/near/ring.h"
+#include "driver/sys/clock.h"
 #include "wire/ibcm.h"
 
 enum {
@@ -12,6 +13,31 @@ enum {
 };
 
 /* ---- Frames to adapters --------------------------------------------------------------------- */
+
+/* It goes on when half of its ring is empty. */
+static bool is_still(struct hub_adapter *a)
+{
+	if (a->is_still)
+		a->is_still = hub_is_half_full(a);
+	return a->is_still;
+}
+
+/* It has no room for a frame, which waits. */
+static void hold_back(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a)
+{
+	p->is_refused = true;
+	if (list_is_linked(&a->full))
+		return;
+	a->full_ns = clock_ns();
+	list_add_tail(&h->full, &a->full);
+}
+
+static void untaken(struct fabric_hub *h, const struct hub_port *p)
+{
+	h->counts.untaken++;
+	if (h->config.untaken)
+		h->config.untaken(h->config.owner, p->node, p->port);
+}
 
 /* False: it has no room now. */
 static bool give(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a,
@@ -23,14 +49,19 @@ static bool give(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a
 
 	if (a->out.is_broken)
 		return true; /* and lost; its connection ends soon */
+	if (is_still(a)) {
+		untaken(h, p);
+		return true;
+	}
 	if (!room && ring_await_room(&a->out, all)) {
-		p->is_refused = true;
+		hold_back(h, p, a);
 		h->counts.held++;
 		return false;
 	}
 	room = room ? room : ring_room(&a->out, all);
 	if (!room)
 		return true;
+	list_remove(&a->full);
 	memcpy(room, &head, sizeof(head));
 	memcpy(room + ATTACH_HEAD_BYTES, bytes, length);
 	ring_put(&a->out, all);
@@ -108,8 +139,9 @@ static enum fabric_hub_result give_group(struct fabric_hub *h, struct hub_port *
 				continue;
 			if (is_given) {
 				(void)give(h, p, a, bytes, length);
-			} else if (!ring_room(&a->out, all) && ring_await_room(&a->out, all)) {
-				p->is_refused = true;
+			} else if (!is_still(a) && !ring_room(&a->out, all) &&
+				   ring_await_room(&a->out, all)) {
+				hold_back(h, p, a);
 				return FABRIC_HUB_NO_ROOM;
 			}
 		}

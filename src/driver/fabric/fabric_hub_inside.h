@@ -31,8 +31,11 @@ struct hub_adapter {
 	struct hub_port *port; /* NULL: not attached */
 	int fd;		       /* -1: it is gone */
 	uint8_t slot;
-	bool is_blocked; /* the fabric had no room for its next frame */
-	uint32_t news;	 /* not told yet */
+	bool is_blocked;  /* the fabric had no room for its next frame */
+	struct list full; /* in hub.full: it has had no room for a frame */
+	uint64_t full_ns; /* since then */
+	bool is_still;	  /* for too long: what comes is lost */
+	uint32_t news;	  /* not told yet */
 	uint32_t claim_count;
 	struct list services, groups;
 	struct ring in, out; /* gone: `in` alone */
@@ -45,6 +48,7 @@ struct fabric_hub {
 	bool is_awake;	    /* rings stay in active when they are empty */
 	struct list *nodes; /* ports that adapters have asked for, by node */
 	struct list guests, leaving, active, touched, ready;
+	struct list full; /* the longest first */
 	struct fabric_hub_counts counts;
 	uint8_t frame[IBA_FRAME_MAX]; /* where the fabric has no room */
 };
@@ -69,6 +73,13 @@ void hub_say(struct hub_adapter *a, const struct attach_message *m);
 /* What it held back may go on. What it has put goes on its way only if it leaves. */
 void hub_adapter_leave(struct fabric_hub *h, struct hub_adapter *a);
 void hub_adapter_end(struct fabric_hub *h, struct hub_adapter *a);
+
+/* It has not taken as much as its ring may have at rest. */
+static inline bool hub_is_half_full(struct hub_adapter *a)
+{
+	ring_see_taken(&a->out);
+	return !a->out.is_broken && ring_used(&a->out) > a->out.bytes / 2;
+}
 
 /* What is left of it is what it has put. */
 static inline bool hub_is_gone(const struct hub_adapter *a)
