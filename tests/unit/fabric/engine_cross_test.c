@@ -4,6 +4,7 @@
 
 #include "unit/fabric/engine_bed.h"
 #include "wire/iba_aeth.h"
+#include "wire/smp.h"
 
 enum { A, B, C, MTU = 256, MESSAGE = 2 * MTU, LARGE = 4096, SMALL = 8, FLIT_NS = 100, SL = 5 };
 
@@ -250,5 +251,99 @@ TEST(test_fab_13_what_is_in_a_switch_for_longer_than_that_allows_is_discarded)
 	EXPECT(engine_bed_post(&b, A, C, 0, LARGE));
 	engine_bed_rest(&b);
 	EXPECT_EQ(engine_bed_take_all(&b, C), 1);
+	engine_bed_close(&b);
+}
+
+/* ---- What a switch looks at ------------------------------------------------------------------ */
+
+TEST(test_fab_22f_a_switch_asks_its_ports_about_each_frame_that_enters_or_leaves)
+{
+	enum { OTHER_P_KEY = 0x8001 };
+	struct engine_bed b = star_open();
+
+	for (int is_in = 0; is_in < 2; is_in++) {
+		struct fabric_node_port *p = port_of(&b, is_in ? 1 : 3);
+
+		EXPECT(engine_bed_post(&b, A, C, 0, SMALL));
+		engine_bed_rest(&b);
+		EXPECT_EQ(engine_bed_take_all(&b, C), 1);
+		p->info.enforces_in = is_in;
+		p->info.enforces_out = !is_in;
+		p->pkeys[0] = OTHER_P_KEY;
+		EXPECT(engine_bed_post(&b, A, C, 0, SMALL));
+		engine_bed_rest(&b);
+		EXPECT_EQ(engine_bed_take_all(&b, C), 0);
+		EXPECT_EQ(p->counts.receive_constraint_errors, is_in);
+		EXPECT_EQ(p->counts.transmit_constraint_errors, !is_in);
+		EXPECT(engine_bed_post(&b, A, B, 0, SMALL));
+		engine_bed_rest(&b);
+		EXPECT_EQ(engine_bed_take_all(&b, B), !is_in);
+		p->info.enforces_in = p->info.enforces_out = 0;
+	}
+	engine_bed_close(&b);
+}
+
+TEST(test_iba_7_8_a_frame_longer_than_the_mtu_of_a_port_of_a_switch_leaves_by_none)
+{
+	struct engine_bed b = star_open();
+
+	port_of(&b, 3)->info.mtu = 1;
+	EXPECT(engine_bed_post(&b, A, C, 0, LARGE));
+	EXPECT(engine_bed_post(&b, A, C, 0, MTU));
+	EXPECT(engine_bed_post(&b, A, B, 0, LARGE));
+	engine_bed_rest(&b);
+	EXPECT(engine_bed_take_all(&b, C) == 1 && engine_bed_take_all(&b, B) == 1);
+	EXPECT_EQ(port_of(&b, 3)->counts.transmit_discards, 1);
+	engine_bed_close(&b);
+}
+
+/* A request for the subnet manager at an endnode, or for the agents there. */
+static void directed_post(struct engine_bed *b, uint16_t attribute, uint8_t by)
+{
+	struct smp s = {
+		.mad = { .mgmt_class = MAD_SUBNET_DIRECTED,
+			 .class_version = SMP_CLASS_VERSION,
+			 .method = MAD_GET,
+			 .attribute = attribute,
+			 .tid = 77 },
+		.is_directed = true,
+		.hop_count = 2,
+		.there = { 0, 1, by },
+		.from = IBA_LID_PERMISSIVE,
+		.to = IBA_LID_PERMISSIVE,
+	};
+	uint8_t mad[MAD_BYTES], bytes[IBA_FRAME_MAX];
+	const struct iba_frame f = { .lrh = { .lane = IBA_LANE_MANAGEMENT,
+					      .to = IBA_LID_PERMISSIVE,
+					      .from = IBA_LID_PERMISSIVE },
+				     .packet = { .opcode = IBA_UD_SEND,
+						 .p_key = IBA_PKEY_DEFAULT,
+						 .payload = mad,
+						 .payload_bytes = MAD_BYTES } };
+
+	smp_encode(&s, mad);
+	EXPECT(fabric_post(b->f, b->ends[A], 1, bytes, iba_frame_encode(&f, bytes)));
+}
+
+/* IBA 7.6.3: lane 15 has no flow control, and is the only way to mend a fabric. */
+TEST(test_iba_7_6_3_an_owner_that_takes_no_management_holds_up_no_other)
+{
+	enum { MORE_THAN_ROOM = 300 };
+	struct engine_bed b = star_open();
+	struct fabric_node *manager = fabric_node_at(b.f, b.ends[C]);
+
+	fabric_node_set_sm(manager, 1, true, b.now_ns);
+	fabric_touch(b.f, b.ends[C]);
+	for (int i = 0; i < MORE_THAN_ROOM; i++) {
+		directed_post(&b, SM_SM_INFO, 3); /* its owner takes none */
+		engine_bed_pass(&b, 10000);
+	}
+	EXPECT(manager->ports[1].counts.vl15_dropped > 0);
+	directed_post(&b, SM_NODE_INFO, 2);
+	directed_post(&b, SM_NODE_INFO, 3);
+	engine_bed_rest(&b);
+	EXPECT_EQ(engine_bed_take_all(&b, A), 2); /* the answers */
+	EXPECT_EQ(engine_bed_take_all(&b, C) + manager->ports[1].counts.vl15_dropped,
+		  MORE_THAN_ROOM);
 	engine_bed_close(&b);
 }

@@ -88,9 +88,13 @@ TEST(test_fab_16_what_a_router_cannot_forward_is_counted)
 	length = global_frame(&b, sent, H1, H3, HOPS);
 	sent[IBA_LRH_BYTES + 31] ^= 4; /* of no subnet that it is in */
 	EXPECT(fabric_post(b.f, b.ends[H1], 1, sent, length));
+	length = global_frame(&b, sent, H1, H2, HOPS); /* of the subnet where it came */
+	EXPECT(fabric_post(b.f, b.ends[H1], 1, sent, length));
+	sent[IBA_LRH_BYTES + 31] ^= 1; /* a GUID of one subnet in the other */
+	EXPECT(fabric_post(b.f, b.ends[H1], 1, sent, length));
 	engine_bed_rest(&b);
-	EXPECT_EQ(engine_bed_take_all(&b, H3), 0);
-	EXPECT_EQ(fabric_node_at(b.f, b.ends[R1])->ports[1].counts.relay_errors, 3);
+	EXPECT_EQ(engine_bed_take_all(&b, H2) + engine_bed_take_all(&b, H3), 0);
+	EXPECT_EQ(fabric_node_at(b.f, b.ends[R1])->ports[1].counts.relay_errors, 5);
 	engine_bed_close(&b);
 }
 

@@ -425,3 +425,44 @@ TEST(test_fab_15_a_loop_of_tables_through_two_processes_ends)
 	       1);
 	halves_close(&h);
 }
+
+/* IBA 14.2.5.6, OverrunErrors: so often that may be. */
+TEST(test_fab_05_a_trunk_that_sends_without_credit_is_an_overrun_of_its_port)
+{
+	static const uint8_t zeros[FLIT_DATA];
+	struct halves h;
+	struct fabric_node_port *p;
+	struct trunk_message m = { .kind = TRUNK_RUN,
+				   .run = { .lane = 9, .is_last = true, .length = FLIT_DATA } };
+
+	halves_up(&h, in_two);
+	p = &fabric_node_at(h.f[0], S1)->ports[3];
+	m.cable = fabric_cable_at(h.f[0], S1, 3);
+	m.run.data = zeros;
+	m.run.sequence = fabric_link_at(h.f[0], S1, 3)->expected;
+	for (uint32_t i = 0; i <= p->info.overrun_errors; i++) {
+		(void)fabric_node_at(h.f[0], S1);
+		EXPECT_EQ(p->counts.overrun_errors, 0);
+		fabric_trunk_take(h.f[0], &m);
+	}
+	(void)fabric_node_at(h.f[0], S1);
+	EXPECT_EQ(p->counts.overrun_errors, 1);
+	EXPECT_EQ(fabric_node_at(h.f[0], S1)->ports[4].counts.overrun_errors, 0);
+	halves_close(&h);
+}
+
+/* Other parts find nodes by what they are told; the M_Key is a secret of the manager. */
+TEST(test_fab_22_what_is_told_of_a_port_has_no_m_key)
+{
+	struct trunk_port told = { .port = 1 };
+	struct halves h;
+	struct fabric_node_port *p;
+
+	halves_up(&h, in_two);
+	p = &fabric_node_at(h.f[0], H1)->ports[1];
+	p->info.m_key = 77;
+	fabric_port_tell(h.f[0], H1, &told);
+	EXPECT(told.info.lid == p->info.lid && told.guids.guids[0] == p->guids[0]);
+	EXPECT_EQ(told.info.m_key, 0);
+	halves_close(&h);
+}

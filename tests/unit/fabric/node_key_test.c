@@ -74,6 +74,9 @@ TEST(test_iba_14_2_4_who_has_not_the_m_key_sets_nothing_and_gets_what_protection
 		EXPECT_EQ(node_bed_get(b, far_port(M_KEY), &v), 0);
 		EXPECT_EQ(v.port_info.m_key, (int64_t)M_KEY);
 		EXPECT(is_answered(b, as_set(far_port(M_KEY))));
+		n->ports[1].info.m_key_violations = UINT16_MAX;
+		EXPECT(!is_answered(b, as_set(far_port(0))));
+		EXPECT_EQ(n->ports[1].info.m_key_violations, UINT16_MAX);
 		node_bed_close(b);
 	}
 }
