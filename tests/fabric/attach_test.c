@@ -3,6 +3,7 @@
 #include "driver/sys/clock.h"
 #include "fabric/attach_end.h"
 #include "test.h"
+#include "wire/ibcm.h"
 
 /* SYS-01: several adapters of one node, each with its queue pairs. */
 TEST(test_sys_01_a_frame_goes_to_the_adapter_of_its_queue_pair)
@@ -179,6 +180,95 @@ TEST(test_ud_01_group_of_several_adapters)
 	fabric_attach_close(a.attach);
 	fabric_attach_close(b.attach);
 	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
+static void end_drain(struct end *e)
+{
+	while (fabric_attach_next(e->attach))
+		continue;
+}
+
+/* FAB-13: a member that does not read holds back what its group is sent, and loses none of it. */
+TEST(test_fab_13_a_group_waits_for_a_member_that_does_not_read)
+{
+	static const uint8_t gid[16] = { 0xff, 0x12, [15] = 9 };
+	struct end a, b, c;
+	uint8_t frame[IBA_FRAME_MAX];
+	uint32_t length, sent = 0;
+	uint64_t held;
+	bool is_held = false, is_full = false;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	end_open(&c, 1);
+	MUST(fabric_attach_join(b.attach, gid));
+	MUST(fabric_attach_join(c.attach, gid));
+	length = end_frame(frame, end_lid(&a), 0xc001, IBA_QPN_MULTICAST, gid);
+	held = fabric_bed_counts().held;
+	while (!is_full) {
+		while (end_post(&a, frame, length, true))
+			sent++;
+		end_drain(&c); /* one member reads, the other does not */
+		is_full = fabric_attach_rest(a.attach) && is_held;
+		is_held = fabric_bed_counts().held > held;
+	}
+	for (uint32_t come = 0; come < sent; come++) {
+		end_drain(&c);
+		EXPECT_EQ(end_next(&b)->local.to, 0xc001);
+	}
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
+/* IBA 13.6.4: an answer about a service goes to the adapter that asked, by the number it gave. */
+TEST(test_fab_20_an_answer_about_a_service_goes_to_its_asker)
+{
+	enum { SLOT_SHIFT = 24 };
+	struct end a, b, c;
+	uint8_t mad[MAD_BYTES] = { 0 }, frame[IBA_FRAME_MAX];
+	struct ibcm_msg m = { .kind = IBCM_SIDR_REP };
+	struct iba_frame f = { .packet = { .opcode = IBA_UD_SEND,
+					   .p_key = IBA_PKEY_DEFAULT,
+					   .dest_qp = IBA_QPN_GSI,
+					   .payload = mad,
+					   .payload_bytes = MAD_BYTES } };
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	end_open(&c, 1);
+	f.lrh.from = end_lid(&a);
+	f.lrh.to = end_lid(&c);
+	m.sidr_rep.request_id = (uint32_t)fabric_attach_slot(c.attach) << SLOT_SHIFT | 5;
+	ibcm_encode(&m, mad);
+	REQUIRE(end_post(&a, frame, iba_frame_encode(&f, frame), false));
+	EXPECT_EQ(iba_dest_qp(end_next(&c)->bytes, 64), IBA_QPN_GSI);
+	EXPECT(fabric_attach_next(b.attach) == NULL);
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
+/* Lane 15 is of management; which lane data has, the port says. */
+TEST(test_fab_11_an_adapter_chooses_no_lane)
+{
+	struct end a, b;
+	uint8_t frame[IBA_FRAME_MAX];
+	const struct ib_in *in;
+	uint32_t length;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	length = end_frame(frame, end_lid(&a), end_lid(&b), end_qp(&b), NULL);
+	frame[0] |= IBA_LANE_MANAGEMENT << 4;
+	REQUIRE(end_post(&a, frame, length, false));
+	in = end_next(&b);
+	EXPECT_EQ(iba_lane(in->bytes - in->route_bytes), 0);
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
 	fabric_bed_close();
 }
 

@@ -30,6 +30,7 @@ static void hold_back(struct fabric_hub *h, struct hub_port *p, struct hub_adapt
 		return;
 	a->full_ns = clock_ns();
 	list_add_tail(&h->full, &a->full);
+	h->counts.held++;
 }
 
 static void untaken(struct fabric_hub *h, const struct hub_port *p)
@@ -55,7 +56,6 @@ static bool give(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a
 	}
 	if (!room && ring_await_room(&a->out, all)) {
 		hold_back(h, p, a);
-		h->counts.held++;
 		return false;
 	}
 	room = room ? room : ring_room(&a->out, all);
