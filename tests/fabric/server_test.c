@@ -15,6 +15,7 @@
 
 #include "driver/fabric/fabric_attach.h"
 #include "driver/fabric/fabric_hub.h"
+#include "driver/near/ring.h"
 #include "driver/sys/fabric_client.h"
 #include "fabric/along.h"
 #include "roles/fabric_server.h"
@@ -383,6 +384,71 @@ TEST(test_sys_01_a_program_asks_its_own_node_and_the_next)
 		EXPECT_EQ((uint32_t)smp.mad.tid, 7);
 		EXPECT_EQ(p.tail[64 + 2], hops == 0 ? SM_NODE_CA : SM_NODE_SWITCH);
 	}
+	close(fd);
+	bed_close();
+}
+
+enum { M_KEY = 77 };
+
+static struct smp port_info_of(uint8_t method, const struct sm_port_info *info)
+{
+	struct smp s = directed(9, 0, 0);
+
+	s.mad.method = method;
+	s.mad.attribute = SM_PORT_INFO;
+	s.m_key = M_KEY;
+	mad_layout_encode(sm_layout(SM_PORT_INFO), info, s.data);
+	return s;
+}
+
+/* An adapter at the node, as far as it is told what its port is like. */
+static struct attach_message attach_at(const char *node)
+{
+	struct unix_names names = attach_names_of(name_of_test());
+	struct attach_message m = attach_message_of(ATTACH_ATTACH);
+	struct pollfd at = { .fd = unix_names_connect(&names), .events = POLLIN };
+	struct ring r;
+
+	m.descriptor = ring_make(&r, ATTACH_RING_BYTES);
+	REQUIRE(at.fd >= 0 && m.descriptor >= 0);
+	(void)snprintf(m.node, sizeof(m.node), "%s", node);
+	REQUIRE(attach_message_send(at.fd, &m));
+	close(m.descriptor);
+	ring_unmap(&r);
+	REQUIRE(poll(&at, 1, 20000) == 1);
+	attach_message_take(at.fd, &m);
+	REQUIRE(m.kind == ATTACH_ATTACHED);
+	close(m.descriptor);
+	close(at.fd);
+	return m;
+}
+
+/* IBA 14.2.4: a manager's secret, which its datagrams alone get. */
+TEST(test_iba_14_2_4_programs_and_adapters_are_not_told_the_m_key_of_a_port)
+{
+	struct fabric_msg_port p;
+	struct fabric_packet came;
+	uint64_t agent;
+	union sm_value v;
+	struct smp s;
+	int fd;
+
+	bed_open();
+	fd = attached("h1", 1);
+	MUST(agent_add(fd, 0, 0, &agent));
+	MUST(fabric_client_look("h1", 1, &p));
+	p.port_info.m_key = M_KEY;
+	p.port_info.state = p.port_info.phys_state = 0;
+	s = port_info_of(MAD_SET, &p.port_info);
+	smp_send(fd, agent, &s);
+	received(fd, &came);
+	MUST(smp_decode(&s, came.tail, MAD_BYTES));
+	MUST(mad_layout_decode(sm_layout(SM_PORT_INFO), &v, s.data));
+	EXPECT(s.mad.status == 0 && v.port_info.m_key == M_KEY);
+	fabric_packet_done(&came);
+	MUST(fabric_client_look("h1", 1, &p));
+	EXPECT_EQ(p.port_info.m_key, 0);
+	EXPECT_EQ(attach_at("h1").state.info.m_key, 0);
 	close(fd);
 	bed_close();
 }
