@@ -80,26 +80,16 @@ TEST(test_iba_16_1_3_a_port_counts_what_waits_for_credit)
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
-static void directed_post(struct engine_bed *b, struct smp s, uint8_t hops)
+static void smp_post(struct engine_bed *b, const struct smp *s, uint16_t from, uint16_t to)
 {
 	uint8_t mad[MAD_BYTES], bytes[IBA_FRAME_MAX];
-	const struct iba_frame f = { .lrh = { .lane = IBA_LANE_MANAGEMENT,
-					      .to = IBA_LID_PERMISSIVE,
-					      .from = IBA_LID_PERMISSIVE },
+	const struct iba_frame f = { .lrh = { .lane = IBA_LANE_MANAGEMENT, .to = to, .from = from },
 				     .packet = { .opcode = IBA_UD_SEND,
 						 .p_key = IBA_PKEY_DEFAULT,
 						 .payload = mad,
 						 .payload_bytes = MAD_BYTES } };
 
-	s.mad.mgmt_class = MAD_SUBNET_DIRECTED;
-	s.mad.class_version = SMP_CLASS_VERSION;
-	s.mad.tid = 77;
-	s.is_directed = true;
-	s.hop_count = hops;
-	s.there[1] = 1;
-	s.there[2] = 3;
-	s.from = s.to = IBA_LID_PERMISSIVE;
-	smp_encode(&s, mad);
+	smp_encode(s, mad);
 	REQUIRE(fabric_post(b->f, b->ends[A], 1, bytes, iba_frame_encode(&f, bytes)));
 	engine_bed_rest(b);
 }
@@ -109,12 +99,19 @@ TEST(test_fab_12_arbitration_that_is_set_holds_at_the_link_of_the_port)
 {
 	struct engine_bed b = star_open();
 	union sm_value v = { .vl_arbitration = { .lanes = { 1 }, .weights = { 9 } } };
-	struct smp s = { .mad = { .method = MAD_SET,
+	struct smp s = { .mad = { .mgmt_class = MAD_SUBNET_DIRECTED,
+				  .class_version = SMP_CLASS_VERSION,
+				  .method = MAD_SET,
 				  .attribute = SM_VL_ARBITRATION,
-				  .modifier = 1 << 16 | 3 } };
+				  .modifier = 1 << 16 | 3 },
+			 .is_directed = true,
+			 .hop_count = 1,
+			 .there = { 0, 1 },
+			 .from = IBA_LID_PERMISSIVE,
+			 .to = IBA_LID_PERMISSIVE };
 
 	mad_layout_encode(sm_layout(SM_VL_ARBITRATION), &v, s.data);
-	directed_post(&b, s, 1);
+	smp_post(&b, &s, IBA_LID_PERMISSIVE, IBA_LID_PERMISSIVE);
 	EXPECT_EQ(engine_bed_take_all(&b, A), 1); /* the answer */
 	EXPECT(engine_bed_post(&b, A, C, 0, SMALL) && engine_bed_post(&b, A, C, 1, SMALL));
 	engine_bed_pass(&b, 100000);
@@ -125,7 +122,10 @@ TEST(test_fab_12_arbitration_that_is_set_holds_at_the_link_of_the_port)
 /* IBA 7.6.4: what the owner gets first of all that has come. */
 TEST(test_fab_12_management_is_taken_before_data)
 {
-	const struct smp s = { .mad = { .method = MAD_GET, .attribute = SM_SM_INFO } };
+	const struct smp s = { .mad = { .mgmt_class = MAD_SUBNET_LID,
+					.class_version = SMP_CLASS_VERSION,
+					.method = MAD_GET,
+					.attribute = SM_SM_INFO } };
 	struct engine_bed b = star_open();
 	uint8_t came[IBA_FRAME_MAX];
 	struct iba_lrh h;
@@ -133,7 +133,7 @@ TEST(test_fab_12_management_is_taken_before_data)
 	fabric_node_set_sm(fabric_node_at(b.f, b.ends[C]), 1, true, b.now_ns);
 	fabric_touch(b.f, b.ends[C]);
 	EXPECT(engine_bed_post(&b, A, C, 0, SMALL) && engine_bed_post(&b, A, C, 3, SMALL));
-	directed_post(&b, s, 2);
+	smp_post(&b, &s, engine_bed_lid(&b, A), engine_bed_lid(&b, C));
 	for (int i = 0; i < 3; i++) {
 		uint32_t length = fabric_take(b.f, b.ends[C], 1, came);
 

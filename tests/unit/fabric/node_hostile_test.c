@@ -189,6 +189,24 @@ TEST(test_iba_14_2_2_routes_that_lead_nowhere_end)
 	node_bed_close(b);
 }
 
+/* IBA C14-13: only switches are between the ends of a route, on the way back, too. */
+TEST(test_iba_14_2_2_an_endnode_hands_no_response_on)
+{
+	static const uint8_t path[] = { 1, 1, 1 };
+	struct node_bed *b = node_bed_star();
+	uint8_t bytes[IBA_FRAME_MAX];
+	struct smp s = node_bed_route(node_bed_smp(MAD_GET_RESPONSE, SM_NODE_INFO, 0), 3, path);
+
+	s.is_returning = true;
+	s.hop_pointer = 3;
+	s.back[1] = s.back[2] = s.back[3] = 1;
+	node_bed_arrive(b, 2, 1, bytes,
+			node_bed_frame(bytes, &s, IBA_LID_PERMISSIVE, IBA_LID_PERMISSIVE));
+	EXPECT(b->came_count == 0 && b->nodes[2].refusal == WEFT_R_NODE_ROUTE);
+	EXPECT(b->nodes[2].refusals == 1 && b->nodes[1].refusals == 0);
+	node_bed_close(b);
+}
+
 /* A request that says it returns would be answered to whatever its way back says. */
 TEST(test_iba_14_2_2_a_request_goes_out_and_a_response_back)
 {

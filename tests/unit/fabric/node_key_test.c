@@ -104,6 +104,28 @@ TEST(test_iba_14_2_4_2_protection_ends_with_the_lease_unless_the_key_is_seen)
 	node_bed_close(b);
 }
 
+/* IBA 14.2.5.6: a Set of 0 clears a count, and one of anything else leaves it. */
+TEST(test_iba_14_2_5_6_counts_of_violations_are_cleared_by_0_alone)
+{
+	struct node_bed *b = node_bed_star();
+	struct sm_port_info *info = &b->nodes[2].ports[1].info;
+	union sm_value v;
+
+	info->m_key_violations = info->p_key_violations = info->q_key_violations = 9;
+	EXPECT_EQ(node_bed_get(b, far_port(0), &v), 0);
+	v.port_info.state = v.port_info.phys_state = 0;
+	v.port_info.m_key_violations = v.port_info.p_key_violations = 5;
+	v.port_info.q_key_violations = 0;
+	EXPECT_EQ(node_bed_set(b, far_port(0), &v), 0);
+	EXPECT(info->m_key_violations == 9 && info->p_key_violations == 9);
+	EXPECT_EQ(info->q_key_violations, 0);
+	v.port_info.state = v.port_info.phys_state = 0;
+	v.port_info.m_key_violations = v.port_info.p_key_violations = 0;
+	EXPECT_EQ(node_bed_set(b, far_port(0), &v), 0);
+	EXPECT(info->m_key_violations == 0 && info->p_key_violations == 0);
+	node_bed_close(b);
+}
+
 TEST(test_iba_14_2_5_1_trap_256_tells_of_a_wrong_m_key)
 {
 	struct node_bed *b = node_bed_star();
@@ -222,6 +244,23 @@ TEST(test_fab_22f_a_switch_lets_no_packet_pass_from_another_partition)
 		EXPECT(v.notice.details[49] == 2 && v.notice.details[50] == port);
 		node_bed_close(b);
 	}
+}
+
+/* IBA 10.9.1: unused entries of a table are no key that a packet could have. */
+TEST(test_iba_10_9_1_a_p_key_of_number_0_is_none)
+{
+	static const uint16_t none[] = { 0, 0x8000 };
+	struct node_bed *b = node_bed_star();
+
+	node_bed_manage(b);
+	pkeys_set(b, 1, 0x8123, true);
+	for (uint32_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		EXPECT(!fabric_node_has_pkey(&b->nodes[2], 1, none[i]));
+		EXPECT(!passes(b, none[i]));
+	}
+	EXPECT(fabric_node_has_pkey(&b->nodes[2], 1, 0x7fff));
+	EXPECT(passes(b, 0x8123));
+	node_bed_close(b);
 }
 
 TEST(test_raw_01_a_switch_can_keep_raw_packets_out)

@@ -152,3 +152,38 @@ TEST(test_iba_16_1_3_a_port_that_is_not_there_has_no_counters)
 	EXPECT_EQ(ask(b, MAD_SET, PM_PORT_COUNTERS, &v), SMP_STATUS_INVALID_VALUE);
 	node_bed_close(b);
 }
+
+/* IBA 13.5.4: the answer goes where the request came from, with a P_Key that its sender takes. */
+TEST(test_iba_13_5_4_an_answer_has_the_p_key_of_the_port_and_the_gids_turned_round)
+{
+	struct node_bed *b = managed();
+	struct mad m = { .mgmt_class = MAD_PERFORMANCE,
+			 .class_version = PM_CLASS_VERSION,
+			 .method = MAD_GET,
+			 .attribute = PM_CLASS_PORT_INFO };
+	uint8_t mad[MAD_BYTES] = { 0 }, bytes[IBA_FRAME_MAX];
+	struct iba_frame f = {
+		.lrh = { .from = 1, .to = SWITCH_LID },
+		.has_grh = true,
+		.grh = { .from = { 1 },
+			 .to = { 2 },
+			 .next_header = IBA_GRH_NEXT_BTH,
+			 .hop_limit = 1 },
+		.packet = { .opcode = IBA_UD_SEND,
+			    .p_key = IBA_PKEY_DEFAULT & 0x7fff, /* a limited member's */
+			    .dest_qp = 1,
+			    .src_qp = 1,
+			    .q_key = IBA_QKEY_GSI,
+			    .payload = mad,
+			    .payload_bytes = MAD_BYTES },
+	};
+
+	mad_encode(&m, mad);
+	node_bed_post(b, 0, 1, bytes, iba_frame_encode(&f, bytes));
+	EXPECT_EQ(b->came_count, 1);
+	MUST(iba_frame_decode(&f, b->came[0].bytes, b->came[0].length));
+	EXPECT(f.lrh.from == SWITCH_LID && f.lrh.to == 1);
+	EXPECT_EQ(f.packet.p_key, IBA_PKEY_DEFAULT);
+	EXPECT(f.grh.from[0] == 2 && f.grh.to[0] == 1 && f.grh.hop_limit == UINT8_MAX);
+	node_bed_close(b);
+}
