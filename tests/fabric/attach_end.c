@@ -23,9 +23,9 @@ static void end_changed(void *owner, uint32_t news)
 	e->has_gone |= news == 0;
 }
 
-enum weft_reason end_try(struct end *e, const char *node, uint32_t port)
+struct fabric_attach_config end_config(struct end *e, const char *node, uint32_t port)
 {
-	const struct fabric_attach_config config = {
+	return (struct fabric_attach_config){
 		.watch = end_watch,
 		.changed = end_changed,
 		.owner = e,
@@ -33,6 +33,11 @@ enum weft_reason end_try(struct end *e, const char *node, uint32_t port)
 		.node = node,
 		.port = port,
 	};
+}
+
+enum weft_reason end_try(struct end *e, const char *node, uint32_t port)
+{
+	const struct fabric_attach_config config = end_config(e, node, port);
 
 	*e = (struct end){ .news = 0 };
 	return fabric_attach_open(&config, &e->attach);

@@ -14,6 +14,7 @@ struct end {
 	bool has_gone;
 };
 
+struct fabric_attach_config end_config(struct end *e, const char *node, uint32_t port);
 /* At a port of the node of that name; at node 0 or 1 of the bed, which is opened if it is not. */
 enum weft_reason end_try(struct end *e, const char *node, uint32_t port);
 void end_open(struct end *e, int node);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Adapters at ports of a fabric: what a hostile one can do, and one that finds no room. */
 #include <poll.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -339,4 +340,87 @@ TEST(test_sys_01_a_hub_without_descriptors_ends_what_connects)
 	end_open(&a, 0);
 	fabric_attach_close(a.attach);
 	fabric_bed_close();
+}
+
+/* ---- A fabric that makes no sense ------------------------------------------------------------ */
+
+/* It answers one adapter, and has the end of the ring by which that gets frames. */
+struct fake {
+	int listener, fd;
+	struct ring ring;
+};
+
+static bool fake_hears(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, PATIENCE_MS) == 1;
+}
+
+static void *fake_run(void *of)
+{
+	struct attach_message m = attach_message_of(ATTACH_ATTACHED), q;
+	struct fake *f = of;
+
+	f->fd = fake_hears(f->listener) ? accept(f->listener, NULL, NULL) : -1;
+	if (f->fd < 0 || !fake_hears(f->fd))
+		return NULL;
+	attach_message_take(f->fd, &q);
+	close(q.descriptor);
+	m.slot = 1;
+	m.port = 1;
+	m.descriptor = ring_make(&f->ring, ATTACH_RING_BYTES);
+	(void)attach_message_send(f->fd, &m);
+	close(m.descriptor);
+	return NULL;
+}
+
+static void fake_attach(struct fake *f, struct end *e)
+{
+	struct unix_names names;
+	bool are_all_foreign;
+	pthread_t thread;
+	char name[32];
+	struct fabric_attach_config config;
+
+	(void)snprintf(name, sizeof(name), "fake-%ld", (long)getpid());
+	names = attach_names_of(name);
+	*f = (struct fake){ .listener = unix_names_take(&names, true, &are_all_foreign) };
+	REQUIRE(f->listener >= 0);
+	REQUIRE(pthread_create(&thread, NULL, fake_run, f) == 0);
+	config = end_config(e, "left", 0);
+	config.fabric = name;
+	*e = (struct end){ .news = 0 };
+	MUST(fabric_attach_open(&config, &e->attach));
+	REQUIRE(pthread_join(thread, NULL) == 0);
+}
+
+/* An adapter reads no byte that is not of its ring, whatever its fabric says of records. */
+TEST(test_fab_07_a_record_of_the_fabric_that_does_not_fit_ends_the_adapter)
+{
+	static const struct attach_head heads[] = {
+		{ 0, 100 },
+		{ ATTACH_HEAD_BYTES - 1, 100 },
+		{ ATTACH_RECORD_MAX + 1, 100 },
+		{ UINT32_MAX, 1 },
+		{ ATTACH_HEAD_BYTES, IBA_FRAME_MAX + 1 },
+		{ ATTACH_HEAD_BYTES, UINT32_MAX },
+		{ ATTACH_HEAD_BYTES, 200 }, /* longer than what was put */
+	};
+
+	for (uint32_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		struct fake f;
+		struct end e;
+
+		fake_attach(&f, &e);
+		EXPECT(fabric_attach_next(e.attach) == NULL && !e.has_gone);
+		memcpy(f.ring.data, &heads[i], sizeof(heads[i]));
+		ring_put(&f.ring, 64);
+		EXPECT(fabric_attach_next(e.attach) == NULL);
+		EXPECT(e.has_gone);
+		fabric_attach_close(e.attach);
+		ring_unmap(&f.ring);
+		close(f.fd);
+		close(f.listener);
+	}
 }

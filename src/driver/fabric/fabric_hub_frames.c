@@ -26,11 +26,11 @@ static bool is_still(struct hub_adapter *a)
 static void hold_back(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a)
 {
 	p->is_refused = true;
+	h->counts.held++;
 	if (list_is_linked(&a->full))
 		return;
 	a->full_ns = clock_ns();
 	list_add_tail(&h->full, &a->full);
-	h->counts.held++;
 }
 
 static void untaken(struct fabric_hub *h, const struct hub_port *p)
