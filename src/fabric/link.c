@@ -338,7 +338,7 @@ static void limit_learn(struct fabric_link *l, uint32_t lane, uint16_t limit)
 static void resend_ask(struct fabric_link *l)
 {
 	l->counts.recovers += !l->has_asked;
-	l->wants_resend = !l->has_asked;
+	l->wants_resend |= !l->has_asked; /* what comes behind it does not take it back */
 	l->has_asked = true;
 }
 

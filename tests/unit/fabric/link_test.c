@@ -119,6 +119,52 @@ TEST(test_fab_05_a_damaged_flit_is_asked_for)
 	bed_close(p.net);
 }
 
+/* Hands all flits of a run over, of which one is damaged. */
+static void run_hand_on(struct fabric_link *to, const struct fabric_run *r, uint32_t damaged)
+{
+	for (uint32_t i = 0; i < r->flits; i++) {
+		uint8_t bytes[FLIT_BYTES_MAX];
+		size_t length = fabric_run_encode(r, i, bytes);
+
+		bytes[FLIT_HEADER_BYTES] ^= i == damaged;
+		fabric_link_recv(to, 0, bytes, length);
+	}
+}
+
+/* Those behind it come out of order before the question for it has left. */
+TEST(test_fab_05_a_damaged_flit_within_a_run_is_asked_for_at_once)
+{
+	enum { DAMAGED = 3 };
+	struct fabric_link_cfg cfg = bed_link;
+	static struct fabric_link a, b;
+	struct fabric_pool pool;
+	struct fabric_lane from;
+	struct fabric_run r;
+	uint8_t frame[IBA_FRAME_MAX];
+
+	fabric_pool_init(&pool, 0);
+	fabric_lane_init(&from, &pool, BED_BLOCKS);
+	cfg.run_flits = FABRIC_FRAME_FLITS;
+	fabric_link_init(&a, &cfg, &pool);
+	fabric_link_init(&b, &cfg, &pool);
+	fabric_link_up(&a);
+	fabric_link_up(&b);
+	REQUIRE(fabric_link_send(&b, 0, &r)); /* its room */
+	fabric_link_take(&a, 0, &r);
+	REQUIRE(fabric_link_send(&a, 0, &r) && r.kind == FLIT_ACK);
+	REQUIRE(fabric_lane_put(&from, frame, bed_frame(frame, 1, 2, 0, LARGE)));
+	fabric_link_give(&a, 0, fabric_lane_head(&from));
+	REQUIRE(fabric_link_send(&a, 0, &r) && r.flits > DAMAGED + 1);
+	run_hand_on(&b, &r, DAMAGED);
+	REQUIRE(fabric_link_send(&b, 0, &r));
+	EXPECT(r.kind == FLIT_ACK && r.wants_resend && r.sequence == DAMAGED);
+	fabric_link_take(&a, 0, &r);
+	REQUIRE(fabric_link_send(&a, 0, &r));
+	EXPECT(r.kind == FLIT_FRAME && r.index == DAMAGED);
+	EXPECT_EQ(b.counts.recovers, 1);
+	fabric_pool_fini(&pool);
+}
+
 TEST(test_fab_05_a_flit_whose_acknowledgement_was_lost_is_acknowledged_again)
 {
 	struct pair p = pair_open();
