@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Adapters at ports of a fabric: who gets which frames. */
+#include <poll.h>
+
 #include "driver/sys/clock.h"
 #include "fabric/attach_end.h"
 #include "test.h"
@@ -137,6 +139,31 @@ TEST(test_fab_20_services_of_a_port)
 	MUST(fabric_attach_claim(a.attach, 7));
 	fabric_attach_close(a.attach);
 	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
+/* A thread that rests would not hear of the frame. */
+TEST(test_sys_01_a_wake_up_that_a_question_has_read_is_told)
+{
+	struct pollfd p = { .events = POLLIN };
+	struct end a, b;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	MUST(fabric_attach_claim(b.attach, 7));
+	EXPECT(!fabric_attach_was_woken(b.attach));
+	for (uint64_t service = 8; service < 10; service++) {
+		REQUIRE(!fabric_attach_next(b.attach) && fabric_attach_rest(b.attach));
+		end_send(&a, &b);
+		p.fd = b.watch->fd;
+		REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+		MUST(fabric_attach_claim(b.attach, service));
+		EXPECT(fabric_attach_was_woken(b.attach));
+		EXPECT(!fabric_attach_was_woken(b.attach));
+		(void)end_next(&b);
+	}
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
 	fabric_bed_close();
 }
 

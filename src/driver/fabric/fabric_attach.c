@@ -29,6 +29,7 @@ struct fabric_attach {
 	size_t last;	   /* bytes of the record that the caller has */
 	uint32_t each_max; /* bytes of a record of what was begun */
 	bool is_blocked, is_resting, is_touched, has_ended, is_abandoned;
+	bool was_woken; /* by a message that ask() has read */
 	struct ib_in next;
 	struct fabric_attach_counts counts;
 };
@@ -110,8 +111,10 @@ static enum weft_reason ask(int fd, struct fabric_attach *a, const struct attach
 		return WEFT_R_FABRIC_ABSENT;
 	do {
 		await(fd, m);
-		if (a)
+		if (a) {
+			a->was_woken |= m->kind == ATTACH_WAKE;
 			take(a, m);
+		}
 	} while (m->kind == ATTACH_WAKE || m->kind == ATTACH_NEWS);
 	if (m->kind == expected)
 		return WEFT_OK;
@@ -417,6 +420,14 @@ enum weft_reason fabric_attach_join(struct fabric_attach *a, const uint8_t gid[1
 
 	memcpy(q.gid, gid, sizeof(q.gid));
 	return a->has_ended ? WEFT_R_FABRIC_ABSENT : ask(a->watch.fd, a, &q, ATTACH_CLAIMED, &m);
+}
+
+bool fabric_attach_was_woken(struct fabric_attach *a)
+{
+	bool was_woken = a->was_woken;
+
+	a->was_woken = false;
+	return was_woken;
 }
 
 void fabric_attach_leave(struct fabric_attach *a, const uint8_t gid[16])

@@ -96,6 +96,12 @@ void fabric_attach_release(struct fabric_attach *a, uint64_t service);
 enum weft_reason fabric_attach_join(struct fabric_attach *a, const uint8_t gid[16]);
 void fabric_attach_leave(struct fabric_attach *a, const uint8_t gid[16]);
 
+/*
+ * Whether either of these has read a wake-up while it waited for its answer, since it was asked
+ * last: a thread that rests does not hear of it any more.
+ */
+bool fabric_attach_was_woken(struct fabric_attach *a);
+
 struct fabric_attach_counts {
 	uint64_t frames_in, frames_out, bytes_in, bytes_out;
 	uint64_t malformed; /* of frames_in */

@@ -196,5 +196,8 @@ enum weft_reason progress_serve(struct net *net, bool is_served);
 /* WAKE_BYSTANDER, WAKE_WATCHER: the lock need not be held. */
 void progress_wake(struct net *net, uint32_t wakes);
 
+/* Something has come of which a thread that sleeps is not told: wakes it. */
+void progress_stir(struct net *net);
+
 /* A deadline may have moved, or a thread waits for events: wakes the adapter's thread if needed. */
 void progress_notice(struct net *net);

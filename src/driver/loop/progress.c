@@ -433,6 +433,12 @@ static void rouse(struct net *net)
 	}
 }
 
+void progress_stir(struct net *net)
+{
+	if (net->asleep > 0)
+		rouse(net);
+}
+
 void progress_waits(struct net *net)
 {
 	if (net->is_waiting)

@@ -222,11 +222,19 @@ void roce_line_forget(struct roce *r, struct udp_flow_ref *flow_ref)
 
 /* ---- Services and groups -------------------------------------------------------------------- */
 
+/* What the fabric has answered. */
+static enum weft_reason asked(struct roce *r, enum weft_reason reason)
+{
+	if (fabric_attach_was_woken(r->fabric))
+		progress_stir(r->net);
+	return reason;
+}
+
 enum weft_reason roce_line_claim(struct roce *r, uint64_t service_id)
 {
 	if (service_id == ATTACH_SERVICE_RAW) /* no service, though its number is one */
 		return WEFT_R_BAD_ARGUMENT;
-	return r->fabric ? fabric_attach_claim(r->fabric, service_id)
+	return r->fabric ? asked(r, fabric_attach_claim(r->fabric, service_id))
 			 : udp_claim_service(r->udp, service_id);
 }
 
@@ -243,7 +251,8 @@ enum weft_reason roce_line_join(struct roce *r, const struct weft_address *group
 {
 	if (!r->fabric)
 		return udp_join(r->udp, group, at);
-	return group->family == 6 ? fabric_attach_join(r->fabric, group->ip) : WEFT_R_ADDRESS;
+	return group->family == 6 ? asked(r, fabric_attach_join(r->fabric, group->ip))
+				  : WEFT_R_ADDRESS;
 }
 
 void roce_line_leave(struct roce *r, const struct weft_address *group,
@@ -257,9 +266,10 @@ void roce_line_leave(struct roce *r, const struct weft_address *group,
 
 enum weft_reason roce_line_raw(struct roce *r)
 {
-	enum weft_reason reason = r->is_raw ? WEFT_OK
-					    : fabric_attach_claim(r->fabric, ATTACH_SERVICE_RAW);
+	enum weft_reason reason = WEFT_OK;
 
+	if (!r->is_raw)
+		reason = asked(r, fabric_attach_claim(r->fabric, ATTACH_SERVICE_RAW));
 	r->is_raw |= reason == WEFT_OK;
 	return reason;
 }
