@@ -157,7 +157,7 @@ struct card {
 	enum weft_reason dial_reason; /* told last */
 	/* Host: what the unit gave its port, and what that had before; 0: nothing yet. */
 	uint32_t mtu_given, mtu_own;
-	uint64_t cut_off_ns;	      /* until when links may end in order; else UINT64_MAX */
+	uint64_t cut_off_ns; /* until when links may end in order; else UINT64_MAX */
 	uint8_t *frame_bytes;
 	struct card_frame frames[CARD_FRAMES];
 	uint32_t free_frames[CARD_FRAMES], free_frame_count;

@@ -142,7 +142,7 @@ TEST(test_fab_05_a_damaged_flit_within_a_run_is_asked_for_at_once)
 	struct fabric_run r;
 	uint8_t frame[IBA_FRAME_MAX];
 
-	fabric_pool_init(&pool, 0);
+	fabric_pool_init(&pool);
 	fabric_lane_init(&from, &pool, BED_BLOCKS);
 	cfg.run_flits = FABRIC_FRAME_FLITS;
 	fabric_link_init(&a, &cfg, &pool);
