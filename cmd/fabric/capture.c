@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cmd/fabric/fabric.h"
@@ -25,11 +26,17 @@ struct capture {
 };
 
 static atomic_bool is_stopping;
+static atomic_int source = -1; /* where frames come from */
 
+/* By a signal. What has come before can still be read; then the connection is at its end. */
 static void stop(void *of)
 {
+	int fd = atomic_load(&source);
+
 	(void)of;
 	atomic_store(&is_stopping, true);
+	if (fd >= 0)
+		(void)shutdown(fd, SHUT_RDWR);
 }
 
 static void frame_write(struct capture *c, const struct fabric_packet *p)
@@ -51,16 +58,18 @@ static void frame_write(struct capture *c, const struct fabric_packet *p)
 	c->lost_now = 0;
 }
 
-/* Until it is told to end, or the fabric has. */
+/* Until it is told to end, or the fabric has ended. */
 static void frames_write(struct capture *c)
 {
 	static struct fabric_packet packet;
-	int r = 0;
 
-	while (!atomic_load(&is_stopping)) {
+	atomic_store(&source, c->fd);
+	if (atomic_load(&is_stopping))
+		return;
+	for (;;) {
 		struct pollfd at = { .fd = c->fd, .events = POLLIN };
+		int r = fabric_packet_receive(c->fd, &packet, false);
 
-		r = fabric_packet_receive(c->fd, &packet, false);
 		if (r == -EAGAIN) {
 			(void)pcap_dump_flush(c->file);
 			(void)poll(&at, 1, -1);

@@ -7,11 +7,12 @@ Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each tes
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
 sys.path[:0] = [os.path.dirname(os.path.realpath(__file__))]
-from live import (Fabric, HOSTS, WEFT, environment, expect, expect_equal, meet, need, up)  # noqa: E402
+from live import (Fabric, HOSTS, PATIENCE_S, WEFT, environment, expect, expect_equal, meet, need, up)  # noqa: E402
 from script import main  # noqa: E402
 
 
@@ -75,6 +76,23 @@ def test_fab_15_a_capture_has_the_frames_of_a_port(folder):
             seen = subprocess.run(["tshark", "-r", path, "-Y", "infiniband.bth.opcode == 0x11", "-T", "fields", "-e",
                                    "infiniband.lrh.slid"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             expect_equal("acknowledgements from", set(seen.stdout.split()), {str(lid) for lid in lids})
+
+
+def test_fab_15_a_capture_that_ends_has_all_that_passed_before(folder):
+    need("ibv_rc_pingpong")
+    path = os.path.join(folder, "capture")
+    with Fabric(folder) as fabric:
+        up(fabric)
+        fabric.await_active("H2", "H3")
+        capture = fabric.weft_start("capture", "H3:1", path)
+        capture.await_line("capturing to")
+        capture.process.send_signal(signal.SIGSTOP)
+        meet(fabric, "H3", "H2", "ibv_rc_pingpong", "-n", "10")
+        capture.process.send_signal(signal.SIGTERM)
+        capture.process.send_signal(signal.SIGCONT)
+        capture.process.wait(timeout=PATIENCE_S)
+        frames = int(re.search(r"(\d+) frames, 0 lost", capture.said())[1])
+        expect(capture.said(), frames >= 20)
 
 
 def test_fab_10_top_shows_cables_and_what_passes(folder):
