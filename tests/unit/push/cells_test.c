@@ -148,6 +148,44 @@ TEST(test_push_13_cells_belong_to_one_packet_in_order)
 	EXPECT_EQ(j.lost, 4);
 }
 
+/* All cells of a packet say the same of it; the one in the middle does not. */
+TEST(test_push_13_push_11_a_cell_of_another_sort_or_channel_loses_its_packet)
+{
+	enum { BYTES = 600, WAYS = 5 };
+
+	for (int way = 0; way < WAYS; way++) {
+		struct push_cell of = { .packet = 1, .packet_bytes = BYTES, .is_write = true };
+		struct push_join j = { 0 };
+		struct push_place place;
+		struct push_cell c;
+		uint8_t bytes[PUSH_CELL_BYTES_MAX];
+		enum weft_reason reason;
+		struct push_cut cells_of;
+
+		MUST(push_cut_begin(&cells_of, &of, data, true));
+		for (int cell = 0; cell < 2; cell++) {
+			struct wr w = wr_of(bytes, sizeof(bytes));
+
+			if (cell == 1 && way == 0)
+				cells_of.next.is_write = false;
+			if (cell == 1 && way == 1)
+				cells_of.next.to.qpn = 1;
+			if (cell == 1 && way == 2)
+				cells_of.next.from.qpn = 1;
+			if (cell == 1 && way == 3)
+				cells_of.next.from.mac[5] = 1;
+			REQUIRE(push_cut_next(&cells_of, &w));
+			MUST(push_cell_decode(&c, bytes, (size_t)(w.at - bytes)));
+			reason = push_join_take(&j, &c, &place);
+			if (cell == 0)
+				MUST(reason);
+		}
+		harness_note("way %d", way);
+		EXPECT_EQ(reason, way < WAYS - 1 ? WEFT_R_PUSH_CELL : WEFT_OK);
+		EXPECT_EQ(j.lost, way < WAYS - 1 ? 1 : 0);
+	}
+}
+
 /* PUSH-13: a cell that is damaged, and whose own CRC is right again, is found by the packet's. */
 TEST(test_push_13_the_packet_crc_covers_all_cells)
 {

@@ -335,3 +335,60 @@ TEST(test_push_16a_a_pool_that_cannot_be_registered_is_closed)
 	EXPECT_EQ(bed_view(b, BED_UNIT).peer_pools, 1);
 	bed_destroy(b);
 }
+
+/* A pool of the host, whose advertisement meets a unit that has just begun to end. */
+TEST(test_push_17_a_pool_that_comes_during_the_end_is_flushed_too)
+{
+	struct bed *b = bed_both_pools();
+	struct bed_end *host = &b->ends[BED_HOST];
+
+	bed_pool(b, BED_HOST, 4, 256);
+	while (bed_act(b, BED_HOST))
+		continue;
+	push_end(b->ends[BED_UNIT].link, b->now_ns);
+	bed_run(b);
+	EXPECT_EQ(push_link_state(b->ends[BED_UNIT].link), PUSH_ENDED);
+	EXPECT(!host->is_registered[0] && !host->is_registered[1]);
+	bed_destroy(b);
+}
+
+/* An end that has no pools of its own waits until those of the other one are flushed. */
+TEST(test_push_17_an_end_is_over_when_the_pools_of_its_peer_are)
+{
+	struct bed *b = bed_create(PUSH_MODE_RDMA);
+	struct bed_end *host = &b->ends[BED_HOST], *unit = &b->ends[BED_UNIT];
+	struct push_event e;
+
+	bed_make(b);
+	bed_pool(b, BED_HOST, 8, 256);
+	bed_up(b);
+	push_end(unit->link, b->now_ns);
+	EXPECT(!push_event(unit->link, &e));
+	bed_run(b);
+	EXPECT_EQ(unit->sent[PUSH_RELEASE_REQUEST], 1);
+	EXPECT_EQ(push_link_state(unit->link), PUSH_ENDED);
+	EXPECT(!host->is_registered[0]);
+	bed_destroy(b);
+}
+
+/* The host flushes its pool while the unit begins to end: the reply that is owed still goes. */
+TEST(test_push_17_an_end_is_over_when_its_reply_is_sent)
+{
+	struct bed *b = bed_create(PUSH_MODE_RDMA);
+	struct bed_end *host = &b->ends[BED_HOST], *unit = &b->ends[BED_UNIT];
+	struct push_event e;
+
+	bed_make(b);
+	bed_pool(b, BED_HOST, 8, 256);
+	bed_up(b);
+	MUST(push_pool_close(host->link, 0));
+	EXPECT(bed_act(b, BED_HOST));
+	push_end(unit->link, b->now_ns);
+	EXPECT(bed_deliver(b, BED_UNIT));
+	EXPECT(!push_event(unit->link, &e));
+	bed_run(b);
+	EXPECT_EQ(unit->sent[PUSH_FLUSH_REPLY], 1);
+	EXPECT_EQ(push_link_state(unit->link), PUSH_ENDED);
+	EXPECT(!host->is_registered[0]);
+	bed_destroy(b);
+}

@@ -652,3 +652,63 @@ TEST(test_push_04_an_end_that_is_pulled_sends_only_what_is_asked_for)
 		  WEFT_R_PUSH_UNEXPECTED);
 	bed_destroy(b);
 }
+
+/* ---- Greetings and counts, from the other side ----------------------------------------------- */
+
+TEST(test_push_09_the_lower_mtu_and_number_of_queues_may_be_the_hosts)
+{
+	struct bed *b = bed_create(PUSH_MODE_RDMA);
+
+	b->ends[BED_HOST].config.hello.mtu = 1300;
+	b->ends[BED_HOST].config.hello.queues = 2;
+	b->ends[BED_UNIT].config.hello.mtu = 9000;
+	b->ends[BED_UNIT].config.hello.queues = 4;
+	bed_make(b);
+	bed_up(b);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(push_agreed(b->ends[i].link)->mtu, 1300);
+		EXPECT_EQ(push_agreed(b->ends[i].link)->queues, 2);
+	}
+	bed_destroy(b);
+}
+
+/* Each end counts what it does itself; a packet in a message counts as one. */
+TEST(test_push_16h_each_end_counts_packets_bytes_messages_and_writes)
+{
+	struct bed *b = bed_both_pools();
+	const struct push_msg data = { .function = PUSH_SEND_DATA,
+				       .data = { (const uint8_t[64]){ 0 }, 64 } };
+	struct push_statistics before, host, unit;
+	uint64_t messages = 0;
+
+	push_statistics(b->ends[BED_UNIT].link, &before);
+	for (int i = 0; i < PUSH_FUNCTION_COUNT; i++)
+		messages += b->ends[BED_HOST].sent[i];
+	EXPECT_EQ(before.messages_in, messages);
+	for (uint64_t i = 0; i < 3; i++)
+		MUST(bed_packet(b, BED_HOST, 100, i));
+	bed_run(b);
+	MUST(bed_say(b, BED_UNIT, &data));
+	push_statistics(b->ends[BED_HOST].link, &host);
+	push_statistics(b->ends[BED_UNIT].link, &unit);
+	EXPECT(host.packets_out == 3 && host.bytes_out == 300 && host.writes == 3);
+	EXPECT(unit.packets_in == 4 && unit.bytes_in == 364 && unit.writes == 0);
+	messages = 0;
+	for (int i = 0; i < PUSH_FUNCTION_COUNT; i++)
+		messages += b->ends[BED_HOST].sent[i];
+	EXPECT_EQ(unit.messages_in, messages + 1);
+	EXPECT_EQ(host.messages_out, messages);
+	bed_destroy(b);
+}
+
+/* A peer of another version would not understand the answer either. */
+TEST(test_push_18_a_request_of_another_version_is_not_answered)
+{
+	static const uint8_t request[20] = { 0, PUSH_CFG_REQUEST, 0, 2, [11] = 9, [13] = 1 };
+	struct bed *b = bed_both_pools();
+
+	EXPECT_EQ(push_take(b->ends[BED_UNIT].link, request, sizeof(request), b->now_ns),
+		  WEFT_R_PUSH_VERSION);
+	EXPECT(!bed_act(b, BED_UNIT));
+	bed_destroy(b);
+}

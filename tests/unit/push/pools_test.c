@@ -525,3 +525,161 @@ TEST(test_push_19_indications_gather_under_load)
 	bed_done(b, BED_HOST);
 	bed_destroy(b);
 }
+
+/* ---- What goes in an update, and when -------------------------------------------------------- */
+
+/* The message that is on its way to an end, behind so many others. */
+static struct push_msg on_its_way(struct bed *b, int to, uint32_t nth)
+{
+	struct bed_end *e = &b->ends[to];
+	struct bed_item *item = &e->items[(e->item_first + nth) % BED_ITEMS];
+	struct push_msg m = { 0 };
+
+	MUST_EQ(item->kind, BED_MESSAGE);
+	MUST(push_msg_decode(&m, item->bytes, item->length));
+	return m;
+}
+
+/* Three of 64 are no group; who asks for elements gets them nevertheless. */
+TEST(test_push_16b_who_is_asked_returns_what_is_ready)
+{
+	struct bed *b = bed_create(PUSH_MODE_RDMA);
+	const struct push_msg get = { .function = PUSH_RECV_POOL_GET, .get = { 100, 1 } };
+
+	bed_make(b);
+	bed_pool(b, BED_HOST, 64, 256);
+	bed_up(b);
+	for (uint64_t i = 0; i < 3; i++)
+		MUST(bed_packet(b, BED_UNIT, 100, i));
+	bed_run(b);
+	EXPECT_EQ(bed_view(b, BED_UNIT).free, 61);
+	MUST(bed_say(b, BED_HOST, &get));
+	bed_run(b);
+	EXPECT_EQ(b->ends[BED_HOST].sent[PUSH_RECV_POOL_UPDATE], 1);
+	EXPECT_EQ(bed_view(b, BED_UNIT).free, 64);
+	bed_destroy(b);
+}
+
+/* It was returned while the other end had enough: when that lacks some, it goes. */
+TEST(test_push_24_a_ready_element_goes_when_others_are_used_up)
+{
+	struct bed *b = one_pool();
+
+	b->is_eager = false;
+	for (uint64_t i = 0; i < 4; i++)
+		MUST(bed_packet(b, BED_UNIT, 100, i));
+	bed_run(b);
+	bed_return(b, BED_HOST, 0, 0);
+	bed_run(b);
+	EXPECT_EQ(b->ends[BED_HOST].sent[PUSH_RECV_POOL_UPDATE], 0);
+	for (uint64_t i = 4; i < 6; i++)
+		MUST(bed_packet(b, BED_UNIT, 100, i));
+	bed_run(b);
+	EXPECT_EQ(b->ends[BED_HOST].sent[PUSH_RECV_POOL_UPDATE], 1);
+	EXPECT_EQ(bed_view(b, BED_UNIT).free, 3);
+	bed_destroy(b);
+}
+
+TEST(test_push_16c_elements_that_follow_each_other_are_one_run)
+{
+	struct bed *b = one_pool();
+	struct push_msg m;
+	struct push_run run;
+	struct rd r;
+
+	b->is_eager = false;
+	for (uint64_t i = 0; i < 8; i++)
+		MUST(bed_packet(b, BED_UNIT, 100, i));
+	bed_run(b);
+	for (uint32_t i = 2; i < 7; i++)
+		bed_return(b, BED_HOST, 0, i);
+	EXPECT(bed_act(b, BED_HOST));
+	m = on_its_way(b, BED_UNIT, 0);
+	EXPECT_EQ(m.function, PUSH_RECV_POOL_UPDATE);
+	EXPECT_EQ(m.runs.count, 1);
+	r = rd_of(m.runs.bytes, PUSH_RUN_BYTES);
+	run = push_run_next(&r);
+	EXPECT(run.pool == 0 && run.first == 2 && run.count == 5);
+	bed_run(b);
+	EXPECT_EQ(bed_view(b, BED_UNIT).free, 5);
+	bed_destroy(b);
+}
+
+/* Every other element of many is a run of its own: more than a message holds. */
+TEST(test_push_16c_updates_go_one_at_a_time_until_all_are_told)
+{
+	enum { ELEMENTS = 800, MESSAGES = 1 + ELEMENTS / 2 / PUSH_UPDATE_RUNS_MAX };
+	struct bed *b = bed_create(PUSH_MODE_RDMA);
+
+	bed_make(b);
+	bed_pool(b, BED_HOST, ELEMENTS, 64);
+	bed_up(b);
+	b->is_eager = false;
+	for (uint32_t i = 0; i < ELEMENTS; i++) {
+		MUST(bed_packet(b, BED_UNIT, 60, i));
+		bed_run(b);
+	}
+	for (uint32_t i = 0; i < ELEMENTS; i += 2)
+		bed_return(b, BED_HOST, 0, i);
+	b->is_held = true;
+	for (uint32_t told = 1; told <= MESSAGES; told++) {
+		EXPECT(bed_act(b, BED_HOST));
+		EXPECT(!bed_act(b, BED_HOST)); /* one is under way */
+		EXPECT_EQ(b->ends[BED_HOST].sent[PUSH_RECV_POOL_UPDATE], told);
+		bed_done(b, BED_HOST);
+	}
+	b->is_held = false;
+	bed_run(b);
+	EXPECT_EQ(b->ends[BED_HOST].sent[PUSH_RECV_POOL_UPDATE], MESSAGES);
+	EXPECT_EQ(bed_view(b, BED_UNIT).free, ELEMENTS / 2);
+	bed_destroy(b);
+}
+
+TEST(test_push_16a_the_context_of_a_pool_is_told)
+{
+	struct bed *b = bed_create(PUSH_MODE_RDMA);
+	struct push_pool_config c = { .elements = 1, .element_bytes = 64, .context = 0x0807 };
+	struct push_pool p;
+	struct push_msg m;
+	uint32_t index;
+	struct rd r;
+
+	bed_make(b);
+	bed_up(b);
+	c.memory = b->ends[BED_HOST].memory;
+	MUST(push_pool_open(b->ends[BED_HOST].link, &c, &index));
+	while (bed_act(b, BED_HOST))
+		continue;
+	m = on_its_way(b, BED_UNIT, 0);
+	EXPECT_EQ(m.function, PUSH_RECV_POOL);
+	r = rd_of(m.pools.bytes, PUSH_POOL_BYTES);
+	p = push_pool_next(&r);
+	EXPECT_EQ(p.context, 0x0807);
+	bed_destroy(b);
+}
+
+/* There are no more than 256, but the index of one does not fit 8 bits. */
+TEST(test_push_21_a_pool_beyond_index_255_uses_a_message)
+{
+	struct bed *b = bed_create(PUSH_MODE_RDMA);
+
+	for (int i = 0; i < 2; i++) {
+		b->ends[i].config.hello.pools_max = 300;
+		b->ends[i].config.own_pools_max = 300;
+	}
+	bed_make(b);
+	for (uint32_t i = 0; i < 256; i++)
+		bed_pool(b, BED_HOST, 1, 64);
+	EXPECT_EQ(bed_pool(b, BED_HOST, 1, 256), 256);
+	bed_up(b);
+	MUST(push_pool_close(b->ends[BED_HOST].link, 0));
+	bed_run(b);
+	EXPECT_EQ(bed_view(b, BED_UNIT).peer_pools, 256);
+	MUST(bed_packet(b, BED_UNIT, 60, 1));
+	MUST(bed_packet(b, BED_UNIT, 200, 2));
+	bed_run(b);
+	EXPECT_EQ(bed_count(b, BED_HOST, PUSH_EVENT_PACKET), 2);
+	EXPECT_EQ(b->ends[BED_UNIT].immediates, 1);
+	EXPECT_EQ(b->ends[BED_UNIT].sent[PUSH_RDMA_INDICATE], 1);
+	bed_destroy(b);
+}
