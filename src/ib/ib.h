@@ -203,6 +203,15 @@ static inline uint8_t ib_out_opcode(const struct ib_out *out)
 	return out->spans.spans[0].bytes[out->route_bytes];
 }
 
+/* Whether packets like this one may be had together, see ib_port_send_more(). */
+static inline bool ib_out_may_have_more(const struct ib_out *out)
+{
+	const uint8_t *bytes = out->spans.spans[0].bytes + out->route_bytes;
+	size_t length = out->spans.length - out->route_bytes;
+
+	return iba_is_middle(bytes, length) || (out->route_bytes > 0 && iba_is_ack(bytes, length));
+}
+
 struct weft_path;
 
 /* The local route of a program's path, if it has one. */
@@ -225,8 +234,8 @@ struct ib_more {
 
 /*
  * Several packets at less cost. They are those that as many calls of ib_port_send() would give, and
- * all are middle packets of one Send or Write of RC that go by the network. How many; 0: call
- * ib_port_send(), which may have one.
+ * all are middle packets of one Send or Write of RC that go by the network, or acknowledgements of
+ * frames in a fabric. How many; 0: call ib_port_send(), which may have one.
  */
 uint32_t ib_port_send_more(struct ib_port *port, uint64_t now_ns, const struct ib_more *more);
 

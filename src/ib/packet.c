@@ -382,3 +382,34 @@ void packet_make_by(struct ib_conn *c, const struct ib_path *path, struct iba_pa
 	if (!c->is_ee && iba_form(p->opcode)->kind != IBA_KIND_ACK && p->opcode != IBA_CNP)
 		out->ecn = IB_ECN_ECT0;
 }
+
+void packet_make_row(struct ib_conn *c, struct iba_packet *p, struct ib_out *outs, uint32_t count)
+{
+	const struct ib_out *first = &outs[0];
+	const uint8_t *bytes;
+	uint32_t crc;
+
+	packet_make(c, p, NULL, &outs[0]);
+	bytes = first->spans.spans[0].bytes;
+	crc = iba_frame_icrc_begin(bytes, c->path.local.has_grh);
+	for (uint32_t i = 1; i < count; i++) {
+		struct ib_out *out = &outs[i];
+		size_t own;
+
+		out->run = 0;
+		out->path = first->path;
+		out->ecn = first->ecn;
+		out->has_icrc = true;
+		out->is_last = false;
+		out->route_bytes = first->route_bytes;
+		own = first->spans.length - out->route_bytes - IBA_ICRC_BYTES;
+		out->spans.count = 1;
+		out->spans.length = first->spans.length;
+		out->spans.spans[0] = (struct span){ out->room - out->route_bytes,
+						     first->spans.length };
+		memcpy(out->spans.spans[0].bytes, bytes, out->route_bytes + own);
+		iba_psn_put(out->room, iba_psn_add(p->psn, i));
+		(void)iba_trailer_encode(iba_icrc_add_whole(crc, out->room, own), 0,
+					 out->room + own);
+	}
+}

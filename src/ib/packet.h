@@ -32,6 +32,12 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
 		 struct ib_out *out);
 
+/*
+ * Several without payload, by a local route, alike but for their PSNs: that of *p, and those that
+ * follow. Their room is given.
+ */
+void packet_make_row(struct ib_conn *c, struct iba_packet *p, struct ib_out *outs, uint32_t count);
+
 /* The same by one of its two paths. */
 void packet_make_by(struct ib_conn *c, const struct ib_path *path, struct iba_packet *p,
 		    const struct load *load, struct ib_out *out);

@@ -578,8 +578,10 @@ uint32_t ib_port_send_more(struct ib_port *port, uint64_t now_ns, const struct i
 		part.most = BURST - port->burst;
 	n = rc_more(c, now_ns, &part);
 	tally = tally_of(port, c->qp);
-	for (uint32_t i = 0; i < n; i++)
-		pace_sent(&c->pace, now_ns, more->each);
+	for (uint32_t i = 0; i < n; i++) {
+		if (more->outs[i].ecn != IB_ECN_NOT)
+			pace_sent(&c->pace, now_ns, more->each);
+	}
 	tally->bytes_out += n * more->each;
 	port->counts.packets_out += n;
 	tally->packets_out += n;

@@ -373,8 +373,32 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	return is_open && rc_req_can_send(c) && rc_req_next(c, now_ns, out);
 }
 
+/* Behind an ACK those that are owed for the next frames (AMB-35), while nothing else is due. */
+static uint32_t acks_more(struct ib_conn *c, const struct ib_more *more)
+{
+	struct responder *r = &c->resp;
+	struct iba_packet p = {
+		.opcode = iba_opcode(conn_service(c), IBA_ACKNOWLEDGE),
+		.psn = ack_psn(c),
+		.msn = r->msn,
+	};
+	uint32_t owed = iba_psn_distance(p.psn, r->psn), n;
+
+	if (!rc_reply_is_ack(c) || rc_req_can_send(c) || !ib_path_is_local(&c->path) ||
+	    ib_path_route_bytes(&c->path) + iba_packet_bytes(p.opcode, 0) != more->each)
+		return 0;
+	n = owed < more->most ? owed : more->most;
+	p.syndrome = iba_syndrome_ack(credits(c));
+	packet_make_row(c, &p, more->outs, n);
+	r->psn_unsaid = iba_psn_add(p.psn, n);
+	r->is_ack_due = r->psn_unsaid != r->psn;
+	return n;
+}
+
 uint32_t rc_more(struct ib_conn *c, uint64_t now_ns, const struct ib_more *more)
 {
+	if (c->qp && c->turn == TURN_REQUEST)
+		return acks_more(c, more);
 	if (!c->qp || c->turn != TURN_REPLY || !pace_is_open(&c->pace, now_ns) ||
 	    pace_gap_ns(&c->pace, c->path.mtu_bytes) > 0 || rc_reply_is_due(c, true))
 		return 0;

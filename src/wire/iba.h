@@ -223,10 +223,23 @@ static inline uint32_t iba_dest_qp(const uint8_t *bytes, size_t length)
 	return length < IBA_BTH_BYTES ? 0 : (uint32_t)bytes[5] << 16 | bytes[6] << 8 | bytes[7];
 }
 
+/* The P_Key of an undecoded packet that has a BTH. */
+static inline uint16_t iba_p_key(const uint8_t bytes[IBA_BTH_BYTES])
+{
+	return (uint16_t)(bytes[2] << 8 | bytes[3]);
+}
+
 /* The PSN of an undecoded packet that has a BTH. */
 static inline uint32_t iba_psn(const uint8_t bytes[IBA_BTH_BYTES])
 {
 	return (uint32_t)bytes[9] << 16 | bytes[10] << 8 | bytes[11];
+}
+
+static inline void iba_psn_put(uint8_t bytes[IBA_BTH_BYTES], uint32_t psn)
+{
+	bytes[9] = (uint8_t)(psn >> 16);
+	bytes[10] = (uint8_t)(psn >> 8);
+	bytes[11] = (uint8_t)psn;
 }
 
 /* Whether it is a reliable datagram, long enough to contain the number of its context. */
@@ -250,6 +263,11 @@ static inline bool iba_is_end(const uint8_t *bytes, size_t length)
 {
 	return length >= IBA_BTH_BYTES &&
 	       (iba_form(bytes[0])->traits & (IBA_FIRST | IBA_LAST)) == IBA_LAST;
+}
+
+static inline bool iba_is_ack(const uint8_t *bytes, size_t length)
+{
+	return length >= IBA_BTH_BYTES && iba_form(bytes[0])->kind == IBA_KIND_ACK;
 }
 
 /* Whether it is neither the first nor the last packet of a request. */

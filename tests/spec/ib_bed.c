@@ -204,7 +204,7 @@ static void take_out(struct ib_bed *b, const struct ib_out *out)
 	to->p.payload = to->payload;
 }
 
-/* What may go together behind a middle packet. */
+/* What may go together behind a packet. */
 static void take_more(struct ib_bed *b, size_t each)
 {
 	enum { MORE_MAX = 3 };
@@ -238,9 +238,7 @@ void bed_run(struct ib_bed *b)
 		has_moved = !b->is_held && ib_port_send(b->port, b->now_ns, &out);
 		if (has_moved)
 			take_out(b, &out);
-		if (has_moved && !b->is_one_by_one &&
-		    iba_is_middle(out.spans.spans[0].bytes + out.route_bytes,
-				  out.spans.length - out.route_bytes))
+		if (has_moved && !b->is_one_by_one && ib_out_may_have_more(&out))
 			take_more(b, out.spans.length);
 		has_moved |= !list_is_empty(&b->adapter.ready);
 	}

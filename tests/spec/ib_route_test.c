@@ -139,6 +139,48 @@ TEST(test_rc_02_each_frame_in_a_fabric_has_an_acknowledgement_of_its_own)
 	bed_close(b);
 }
 
+/* The same, whether they are made together or one by one; what they say is as of one made alone. */
+TEST(test_rc_02_acknowledgements_of_frames_are_made_together)
+{
+	for (int i = 0; i < 4; i++) {
+		const bool has_grh = i % 2, is_together = i / 2;
+		const struct ib_config k = route_config(has_grh);
+		struct ib_bed *b = bed_open(&k, WEFT_RC);
+
+		harness_note("%s, %s", has_grh ? "by GID" : "by LID",
+			     is_together ? "together" : "one by one");
+		b->is_one_by_one = !is_together;
+		for (uint32_t n = 0; n < 8; n++)
+			bed_recv(b, 1 + n, 0, 64);
+		b->is_held = true;
+		put_sends(b, &k, 0, 6);
+		b->is_held = false;
+		bed_run(b);
+		for (uint32_t n = 0; n < 6; n++) {
+			struct bed_packet *p = bed_expect(b, IBA_ACKNOWLEDGE,
+							  (P0 + n) & IBA_PSN_MASK);
+
+			EXPECT_EQ(p->p.syndrome, iba_syndrome_ack(iba_credit_code(2)));
+			EXPECT_EQ(p->p.msn, 6);
+			EXPECT_EQ(p->ecn, IB_ECN_NOT);
+		}
+		bed_silent(b);
+		EXPECT_EQ(b->taken_together, is_together ? 4 : 0); /* of six, and twice one alone */
+		/* A request of ours has its turn before them. */
+		b->is_held = true;
+		put_sends(b, &k, 6, 8);
+		bed_post(b, (struct weft_send_wr){ .id = 20, .opcode = WEFT_OP_WRITE }, 0, 8);
+		b->is_held = false;
+		bed_run(b);
+		(void)bed_expect(b, IBA_WRITE_ONLY, PSN_OURS);
+		for (uint32_t n = 6; n < 8; n++)
+			(void)bed_expect(b, IBA_ACKNOWLEDGE, (P0 + n) & IBA_PSN_MASK);
+		bed_silent(b);
+		EXPECT_EQ(b->taken_together, is_together ? 5 : 0);
+		bed_close(b);
+	}
+}
+
 /* A duplicate has one answer, for all that has come. */
 TEST(test_rc_02_a_duplicate_in_a_fabric_is_acknowledged_once)
 {

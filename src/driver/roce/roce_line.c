@@ -378,14 +378,14 @@ bool roce_line_input(struct roce *r)
 	return count > 0;
 }
 
-/* Middle packets behind one, which are cheaper together. */
+/* Middle packets, or acknowledgements, behind one, which are cheaper together. */
 static uint32_t send_more(struct roce *r, const struct ib_out *last)
 {
 	struct ib_more more = { .outs = &r->outs[1], .each = last->spans.length };
 	size_t each = more.each - last->route_bytes;
 	uint32_t count;
 
-	if (!iba_is_middle(last->room, each))
+	if (!ib_out_may_have_more(last))
 		return 0;
 	more.most = fabric_attach_begin(r->fabric, more.outs, MORE_MAX, each);
 	for (uint32_t i = 0; i < more.most; i++) {

@@ -99,7 +99,7 @@ void ib_node_put(struct sim_datagram *pipe, const struct ib_out *out)
 
 enum { MORE_MAX = 3 };
 
-/* What may follow a middle packet at less cost, as sockets have it. */
+/* What may follow a packet at less cost, as sockets have it. */
 static void send_more(struct ib_node *n, void (*carry)(struct ib_node *n, const struct ib_out *out),
 		      size_t each)
 {
@@ -129,8 +129,7 @@ bool ib_node_send(struct ib_node *n, void (*carry)(struct ib_node *n, const stru
 	while (ib_port_send(n->port, now_ns, &out)) {
 		carry(n, &out);
 		has_moved = true;
-		if (!n->has_runs && iba_is_middle(out.spans.spans[0].bytes + out.route_bytes,
-						  out.spans.length - out.route_bytes))
+		if (!n->has_runs && ib_out_may_have_more(&out))
 			send_more(n, carry, out.spans.length);
 	}
 	ib_port_sent(n->port, now_ns);
