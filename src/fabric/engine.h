@@ -8,6 +8,7 @@
  *   engine_relay.c  nodes: where frames go, and wait
  *   engine_router.c frames between subnets
  *   engine_knot.c   deadlocks
+ *   engine_crossing.c  frames that cross where nothing waits
  *   engine_agent.c  frames of the agents of nodes, and of the owners of ports
  *
  * Ends of cables are numbered: those of cable c are 2c and 2c + 1. What has to be looked at again

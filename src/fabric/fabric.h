@@ -78,6 +78,31 @@ void fabric_pass(struct fabric *f, uint32_t node, uint32_t port);
  */
 bool fabric_ready(struct fabric *f, uint32_t *node, uint32_t *port);
 
+/* ---- The quick way -------------------------------------------------------------------------- */
+
+enum { FABRIC_CROSSING_LINKS = 16 };
+
+struct fabric_crossing {
+	uint32_t node, port; /* in: where frames enter; out: where they come out */
+	uint32_t bytes_max;  /* of a frame */
+	uint8_t lane;	     /* on which they come */
+	uint32_t count, ends[FABRIC_CROSSING_LINKS];
+};
+
+/*
+ * A frame of data of the owner of an endnode's port, of which the headers are enough, might cross
+ * at once: nothing waits on its way, no cable there damages or delays, and no capture runs. Then
+ * the caller may hand it to the owner of the port where it comes out, and need not post it. True
+ * for all frames with the same P_Key and local route header, but for its length, until another
+ * function of the fabric was called. False: it has to be posted, whatever becomes of it.
+ */
+bool fabric_crossing_find(const struct fabric *f, const uint8_t *bytes, uint32_t length,
+			  struct fabric_crossing *c);
+
+/* So many frames have crossed. Their words are those of counters (4 bytes). */
+void fabric_crossing_count(struct fabric *f, const struct fabric_crossing *c, uint64_t frames,
+			   uint64_t words, uint64_t flits);
+
 /* ---- Time ----------------------------------------------------------------------------------- */
 
 /* Moves all that can move; call it after posts and takes, and when a deadline has passed. */

@@ -235,6 +235,14 @@ static bool may_leave(const struct fabric_node_port *p, const struct iba_glance 
 	return !p->info.enforces_out || node_pkey_find(p, g->p_key) != 0;
 }
 
+bool fabric_node_would_pass(const struct fabric_node *n, uint32_t port, bool is_out,
+			    const struct iba_glance *g)
+{
+	const struct fabric_node_port *p = &n->ports[port];
+
+	return p->info.state == SM_PORT_ACTIVE && (is_out ? may_leave(p, g) : may_enter(p, g));
+}
+
 /* Of raw packets there is no notice. */
 static bool refuse_key(struct fabric_node *n, uint32_t port, uint64_t *count, const uint8_t *bytes,
 		       uint32_t length)

@@ -142,6 +142,10 @@ bool fabric_node_lets_in(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 bool fabric_node_lets_out(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 			  const uint8_t *bytes, uint32_t length);
 
+/* Whether a frame of data, if it is not too long, would pass, and change nothing but counters. */
+bool fabric_node_would_pass(const struct fabric_node *n, uint32_t port, bool is_out,
+			    const struct iba_glance *g);
+
 /*
  * That both let pass any frame of data, which is none of management (lane 15, QP 0), of a length
  * that fits the MTU of the port: then neither must be asked.

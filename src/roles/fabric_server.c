@@ -43,6 +43,36 @@ static void hub_untaken(void *owner, uint32_t node, uint32_t port)
 	fabric_node_at(s->fabric, node)->ports[port].counts.receive_errors++;
 }
 
+/* Its P_Key is looked at as that of each frame which comes out (fabric_server_port.c). */
+static bool hub_cross(void *owner, const uint8_t *headers, uint32_t length,
+		      struct fabric_hub_way *way)
+{
+	struct fabric_server *s = owner;
+	struct fabric_crossing *c = &s->crossing;
+	struct iba_glance g;
+
+	c->node = way->node;
+	c->port = way->port;
+	if (!fabric_crossing_find(s->fabric, headers, length, c) ||
+	    iba_frame_glance(&g, headers, length) != WEFT_OK ||
+	    !fabric_node_has_pkey(fabric_node_look(s->fabric, c->node), c->port, g.p_key))
+		return false;
+	*way = (struct fabric_hub_way){
+		.node = c->node,
+		.port = c->port,
+		.bytes_max = c->bytes_max,
+		.lane = c->lane,
+	};
+	return true;
+}
+
+static void hub_crossed(void *owner, uint64_t frames, uint64_t words, uint64_t flits)
+{
+	struct fabric_server *s = owner;
+
+	fabric_crossing_count(s->fabric, &s->crossing, frames, words, flits);
+}
+
 static uint8_t *hub_room(void *owner)
 {
 	struct fabric_server *s = owner;
@@ -108,6 +138,8 @@ static enum weft_reason hub_open(struct fabric_server *s)
 {
 	const struct fabric_hub_config config = {
 		.nodes = fabric_node_count(s->fabric),
+		.cross = hub_cross,
+		.crossed = hub_crossed,
 		.room = hub_room,
 		.post = hub_post,
 		.refused = hub_refused,

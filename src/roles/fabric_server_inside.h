@@ -81,7 +81,8 @@ struct fabric_server {
 	uint64_t spin_ns, moved_ns; /* SYS-06: so long it stays awake; after this */
 	bool is_awake;
 	struct server_counts counts;
-	struct fabric_packet packet; /* the message that is looked at */
+	struct fabric_crossing crossing; /* that was found last */
+	struct fabric_packet packet;	 /* the message that is looked at */
 	uint8_t frame[IBA_FRAME_MAX];
 };
 

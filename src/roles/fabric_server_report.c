@@ -54,6 +54,7 @@ static void put_fabric(FILE *to, struct fabric_server *s)
 	put(to, "programs", s->client_count);
 	put(to, "frames_in", hub->frames_in);
 	put(to, "frames_out", hub->frames_out);
+	put(to, "crossed", hub->crossed);
 	put(to, "held", hub->held);
 	put(to, "refused", hub->refused);
 	put(to, "lost", hub->lost);

@@ -7,6 +7,13 @@
 #include "test.h"
 #include "wire/ibcm.h"
 
+/* Frames are posted, all of them; or cross at once, those that can. */
+const char *harness_round(uint64_t round)
+{
+	fabric_bed_let_cross(round == 1);
+	return round == 0 ? "posted" : round == 1 ? "crossing" : NULL;
+}
+
 /* SYS-01: several adapters of one node, each with its queue pairs. */
 TEST(test_sys_01_a_frame_goes_to_the_adapter_of_its_queue_pair)
 {
@@ -425,6 +432,54 @@ TEST(test_ud_01_member_of_a_group_that_stands_still_holds_others_back_no_longer)
 	fabric_attach_close(a.attach);
 	fabric_attach_close(b.attach);
 	fabric_attach_close(c.attach);
+	fabric_bed_close();
+}
+
+TEST(test_fab_13_frames_that_cross_keep_their_order)
+{
+	enum { FRAMES = 5000, STEP = 300 };
+	uint32_t sent = 0, come = 0, length;
+	uint8_t frame[IBA_FRAME_MAX];
+	struct end a, b;
+
+	end_open(&a, 0);
+	end_open(&b, 1);
+	fabric_bed_let_cross(true);
+	length = end_frame(frame, end_lid(&a), end_lid(&b), end_qp(&b), NULL);
+	while (come < FRAMES) {
+		iba_psn_put(frame + IBA_LRH_BYTES, sent);
+		while (sent < FRAMES && end_post(&a, frame, length, false))
+			iba_psn_put(frame + IBA_LRH_BYTES, ++sent);
+		for (uint32_t i = 0; i < STEP && come < sent; i++, come++)
+			REQUIRE(iba_psn(end_next(&b)->bytes) == come);
+	}
+	EXPECT(fabric_bed_crossed() > 0 && fabric_bed_crossed() <= FRAMES);
+	fabric_attach_close(a.attach);
+	fabric_attach_close(b.attach);
+	fabric_bed_close();
+}
+
+TEST(test_sys_01_frames_that_cross_go_to_the_adapters_of_their_queue_pairs)
+{
+	enum { FRAMES = 40 };
+	struct end ends[3];
+
+	end_open(&ends[0], 0);
+	end_open(&ends[1], 1);
+	end_open(&ends[2], 1);
+	fabric_bed_let_cross(true);
+	fabric_bed_hold();
+	for (int i = 0; i < FRAMES; i++)
+		end_send(&ends[0], &ends[1 + i % 2]);
+	fabric_bed_release();
+	for (int i = 0; i < FRAMES; i++) {
+		struct end *to = &ends[1 + i % 2];
+
+		EXPECT_EQ(iba_dest_qp(end_next(to)->bytes, 64), end_qp(to));
+	}
+	EXPECT_EQ(fabric_bed_crossed(), FRAMES);
+	for (int i = 0; i < 3; i++)
+		fabric_attach_close(ends[i].attach);
 	fabric_bed_close();
 }
 

@@ -32,8 +32,10 @@ static struct {
 	int listener; /* of programs that ask about ports */
 	struct attach_state states[NODES];
 	struct queue to[NODES];
-	uint64_t frames, by[BED_PATHS][NODES];
+	uint64_t frames, crossed, by[BED_PATHS][NODES];
 	bool is_cut[BED_PATHS];
+	bool is_crossing;
+	uint32_t cross_path, cross_to; /* as last asked for */
 	int wake;
 	atomic_bool has_ended, is_awake;
 } bed = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -62,6 +64,32 @@ static bool bed_post(void *owner, uint32_t node, uint32_t port, const uint8_t *b
 	bed.frames++;
 	bed.by[lrh.to % BED_PATHS][!node]++;
 	return true;
+}
+
+/* Where none waits, and none is lost. */
+static bool bed_cross(void *owner, const uint8_t *headers, uint32_t length,
+		      struct fabric_hub_way *way)
+{
+	struct iba_lrh lrh;
+
+	(void)owner;
+	REQUIRE(way->port == PORT);
+	MUST(iba_lrh_decode(&lrh, headers, length));
+	way->node = !way->node;
+	way->bytes_max = IBA_FRAME_MAX;
+	way->lane = 0;
+	bed.cross_path = lrh.to % BED_PATHS;
+	bed.cross_to = way->node;
+	return bed.is_crossing && bed.to[way->node].count == 0 && !bed.is_cut[bed.cross_path];
+}
+
+static void bed_crossed(void *owner, uint64_t frames, uint64_t words, uint64_t flits)
+{
+	(void)owner;
+	REQUIRE(frames > 0 && flits >= frames && words > frames);
+	bed.crossed += frames;
+	bed.frames += frames;
+	bed.by[bed.cross_path][bed.cross_to] += frames;
 }
 
 static bool bed_tell(void *owner, uint32_t node, uint32_t port, struct attach_state *state)
@@ -237,6 +265,8 @@ void fabric_bed_open(void)
 {
 	const struct fabric_hub_config config = {
 		.nodes = NODES,
+		.cross = bed_cross,
+		.crossed = bed_crossed,
 		.post = bed_post,
 		.tell = bed_tell,
 		.find = bed_find,
@@ -272,7 +302,7 @@ void fabric_bed_close(void)
 	close(bed.wake);
 	close(bed.listener);
 	bed.hub = NULL;
-	bed.frames = 0;
+	bed.frames = bed.crossed = 0;
 	memset(bed.by, 0, sizeof(bed.by));
 	memset(bed.is_cut, 0, sizeof(bed.is_cut));
 	for (int i = 0; i < NODES; i++)
@@ -374,6 +404,23 @@ bool fabric_bed_await(bool (*is_so)(const struct fabric_hub_counts *counts))
 		is_there = is_so(&counts);
 	}
 	return is_there;
+}
+
+void fabric_bed_let_cross(bool is_crossing)
+{
+	pthread_mutex_lock(&bed.lock);
+	bed.is_crossing = is_crossing;
+	pthread_mutex_unlock(&bed.lock);
+}
+
+uint64_t fabric_bed_crossed(void)
+{
+	uint64_t crossed;
+
+	pthread_mutex_lock(&bed.lock);
+	crossed = bed.crossed;
+	pthread_mutex_unlock(&bed.lock);
+	return crossed;
 }
 
 uint64_t fabric_bed_frames(void)

@@ -50,6 +50,10 @@ enum { BED_PATHS = 2 };
 
 void fabric_bed_cut(int path, bool is_cut);
 
+/* Whether frames cross at once where none waits (at first they do not); how many have. */
+void fabric_bed_let_cross(bool is_crossing);
+uint64_t fabric_bed_crossed(void);
+
 /* Frames that went from node to node, and how many came by a path. */
 uint64_t fabric_bed_frames(void);
 uint64_t fabric_bed_frames_by(int path, int to);

@@ -24,8 +24,24 @@
 
 struct fabric_hub;
 
+/* Of frames that cross the fabric at once. */
+struct fabric_hub_way {
+	uint32_t node, port; /* in: where they enter; out: where they come out */
+	uint32_t bytes_max;
+	uint8_t lane; /* on which they come */
+};
+
 struct fabric_hub_config {
 	uint32_t nodes;
+	/*
+	 * Whether a frame of data with these headers would come out at once, as would those with
+	 * the same local route header and P_Key that come next. Then they are handed to adapters
+	 * there, and never posted. NULL: none does.
+	 */
+	bool (*cross)(void *owner, const uint8_t *headers, uint32_t length,
+		      struct fabric_hub_way *way);
+	/* So many did, by the way that was asked for last. */
+	void (*crossed)(void *owner, uint64_t frames, uint64_t words, uint64_t flits);
 	/* Where a frame may be that is posted, so that it is not copied again. NULL: nowhere. */
 	uint8_t *(*room)(void *owner);
 	/* A frame enters at a port; false: no room now. */
@@ -94,6 +110,7 @@ void fabric_hub_changed(struct fabric_hub *h, uint32_t node, uint32_t port, uint
 struct fabric_hub_counts {
 	uint64_t adapters;		/* now */
 	uint64_t frames_in, frames_out; /* from and to adapters */
+	uint64_t crossed;		/* of frames_in: at once */
 	uint64_t held;	  /* times that a frame waited, as an adapter had no room for it */
 	uint64_t refused; /* of frames_in: spoofed, malformed, or the port is not Active */
 	uint64_t lost;	  /* no adapter had the queue pair */

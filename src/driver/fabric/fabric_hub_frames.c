@@ -5,6 +5,7 @@
 #include "driver/fabric/fabric_hub_inside.h"
 #include "driver/near/ring.h"
 #include "driver/sys/clock.h"
+#include "wire/flit.h"
 #include "wire/ibcm.h"
 
 enum {
@@ -40,11 +41,28 @@ static void untaken(struct fabric_hub *h, const struct hub_port *p)
 		h->config.untaken(h->config.owner, p->node, p->port);
 }
 
+/* A record for a frame of this length, and its head. */
+static uint8_t *record_begin(uint8_t *room, uint32_t length)
+{
+	const struct attach_head head = { .at = ATTACH_HEAD_BYTES, .length = length };
+
+	memcpy(room, &head, sizeof(head));
+	return room + ATTACH_HEAD_BYTES;
+}
+
+static void record_end(struct fabric_hub *h, struct hub_adapter *a, size_t all)
+{
+	list_remove(&a->full);
+	ring_put(&a->out, all);
+	h->counts.frames_out++;
+	if (!list_is_linked(&a->touched))
+		list_add_tail(&h->touched, &a->touched);
+}
+
 /* False: it has no room now. */
 static bool give(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a,
 		 const uint8_t *bytes, uint32_t length)
 {
-	const struct attach_head head = { .at = ATTACH_HEAD_BYTES, .length = length };
 	size_t all = ATTACH_HEAD_BYTES + (size_t)length;
 	uint8_t *room = ring_room(&a->out, all);
 
@@ -61,26 +79,26 @@ static bool give(struct fabric_hub *h, struct hub_port *p, struct hub_adapter *a
 	room = room ? room : ring_room(&a->out, all);
 	if (!room)
 		return true;
-	list_remove(&a->full);
-	memcpy(room, &head, sizeof(head));
-	memcpy(room + ATTACH_HEAD_BYTES, bytes, length);
-	ring_put(&a->out, all);
-	h->counts.frames_out++;
-	if (!list_is_linked(&a->touched))
-		list_add_tail(&h->touched, &a->touched);
+	memcpy(record_begin(room, length), bytes, length);
+	record_end(h, a, all);
 	return true;
+}
+
+static void wake(struct hub_adapter *a)
+{
+	const struct attach_message m = attach_message_of(ATTACH_WAKE);
+
+	hub_say(a, &m);
 }
 
 void fabric_hub_flush(struct fabric_hub *h)
 {
-	const struct attach_message wake = attach_message_of(ATTACH_WAKE);
-
 	while (!list_is_empty(&h->touched)) {
 		struct hub_adapter *a = CONTAINER_OF(list_pop(&h->touched), struct hub_adapter,
 						     touched);
 
 		if (ring_wakes_receiver(&a->out))
-			hub_say(a, &wake);
+			wake(a);
 	}
 }
 
@@ -318,8 +336,8 @@ static bool post(struct fabric_hub *h, struct hub_adapter *a, uint8_t *bytes, ui
 	return true;
 }
 
-/* The next frame, as a copy, which its adapter cannot change. 0: there is none. */
-static uint32_t frame_read(struct hub_adapter *a, uint8_t *frame, size_t *record)
+/* The next frame where its adapter has put it, and may still change it. 0: there is none. */
+static uint32_t frame_find(struct hub_adapter *a, const uint8_t **frame, size_t *record)
 {
 	const uint8_t *bytes;
 	size_t length = ring_peek(&a->in, &bytes);
@@ -335,20 +353,113 @@ static uint32_t frame_read(struct hub_adapter *a, uint8_t *frame, size_t *record
 		a->in.is_broken = true;
 		return 0;
 	}
-	memcpy(frame, bytes + head.at, head.length);
+	*frame = bytes + head.at;
 	*record = head.at + head.length;
 	return head.length;
 }
 
+/* ---- Frames that cross at once -------------------------------------------------------------- */
+
+/* Headers that are looked at, as a copy that no adapter can change; the rest of a frame is not. */
+enum { HEADERS_BYTES = 80 };
+
+_Static_assert((int)HEADERS_BYTES >=
+		       (int)IBA_LRH_BYTES + (int)IBA_GRH_BYTES + (int)IBA_BTH_BYTES + 4,
+	       "RD has a header more");
+
+/* Frames of an adapter that go the same way, one after the other. */
+struct run {
+	struct hub_adapter *to; /* NULL: none does */
+	struct fabric_hub_way way;
+	uint16_t lid_from, lid_to, p_key;
+	uint8_t level, slot;
+	uint64_t frames, words, flits; /* that crossed */
+};
+
+static void run_end(struct fabric_hub *h, struct run *r)
+{
+	if (r->frames > 0)
+		h->config.crossed(h->config.owner, r->frames, r->words, r->flits);
+	h->counts.crossed += r->frames;
+	*r = (struct run){ .to = NULL };
+}
+
+static bool is_of_run(const struct run *r, const struct parts *p, uint16_t p_key)
+{
+	return r->to && p->lrh.to == r->lid_to && p->lrh.from == r->lid_from &&
+	       p->lrh.level == r->level && p->number >> 16 == r->slot && p_key == r->p_key;
+}
+
+/* False: the frame has to be posted. */
+static bool run_begin(struct fabric_hub *h, struct hub_adapter *a, const uint8_t *headers,
+		      uint32_t length, struct run *r)
+{
+	struct hub_port *p = a->port;
+	struct parts parts;
+
+	if (parts_of(&parts, headers, length))
+		p = sender(h, p, parts.lrh.from);
+	r->way = (struct fabric_hub_way){ .node = p->node, .port = p->port };
+	if (!may_post(p, headers, length, &parts) || is_own_lid(p, parts.lrh.to) ||
+	    !h->config.cross(h->config.owner, headers, length, &r->way))
+		return false;
+	r->to = hub_slot_of_node(h, r->way.node, parts.number >> 16);
+	r->lid_from = parts.lrh.from;
+	r->lid_to = parts.lrh.to;
+	r->level = parts.lrh.level;
+	r->slot = (uint8_t)(parts.number >> 16);
+	r->p_key = iba_p_key(parts.packet);
+	return r->to != NULL;
+}
+
+/*
+ * From ring to ring, without a copy in between: it is for an adapter that has room, and nothing is
+ * on its way before it. False: it has to be posted.
+ */
+static bool frame_cross(struct fabric_hub *h, struct hub_adapter *a, const uint8_t *frame,
+			uint32_t length, struct run *r)
+{
+	uint32_t known = length < HEADERS_BYTES ? length : (uint32_t)HEADERS_BYTES;
+	size_t all = ATTACH_HEAD_BYTES + (size_t)length;
+	uint8_t headers[HEADERS_BYTES] = { 0 }, *room;
+	struct parts parts;
+
+	if (!h->config.cross)
+		return false;
+	memcpy(headers, frame, known);
+	if (!parts_of(&parts, headers, length) || parts.is_raw || parts.number <= IBA_QPN_GSI ||
+	    parts.number == IBA_QPN_MULTICAST)
+		return false;
+	if (!is_of_run(r, &parts, iba_p_key(parts.packet))) {
+		run_end(h, r);
+		if (!run_begin(h, a, headers, length, r))
+			return false;
+	}
+	if (length > r->way.bytes_max || r->to->out.is_broken)
+		return false;
+	room = ring_room(&r->to->out, all);
+	if (!room)
+		return false;
+	room = record_begin(room, length);
+	iba_lane_put(headers, r->way.lane);
+	memcpy(room, headers, known);
+	memcpy(room + known, frame + known, length - known);
+	record_end(h, r->to, all);
+	r->frames++;
+	r->words += length / 4;
+	r->flits += flits_of(length);
+	return true;
+}
+
+/* ---- Frames of adapters, one by one --------------------------------------------------------- */
+
 /* One that is gone may still write to its ring: that is not taken. */
 static void record_take(struct hub_adapter *a, size_t record)
 {
-	const struct attach_message wake = attach_message_of(ATTACH_WAKE);
-
 	ring_take(&a->in, record);
 	a->left -= least(a->left, ring_round(record));
 	if (ring_wakes_sender(&a->in))
-		hub_say(a, &wake);
+		wake(a);
 }
 
 /* What becomes of an adapter's ring: it has more, is looked at again, or its adapter wakes us. */
@@ -363,27 +474,50 @@ static enum after ring_empty(struct fabric_hub *h, struct hub_adapter *a)
 	return ring_rest(&a->in) || a->in.is_broken ? AFTER_REST : AFTER_MORE;
 }
 
-static enum after frames_take(struct fabric_hub *h, struct hub_adapter *a)
+/* If it is posted, as a copy, which its adapter cannot change. False: there is no room now. */
+static bool frame_move(struct fabric_hub *h, struct hub_adapter *a, const uint8_t *frame,
+		       uint32_t length, struct run *r)
+{
+	uint8_t *room;
+
+	if (frame_cross(h, a, frame, length, r))
+		return true;
+	run_end(h, r);
+	room = h->config.room ? h->config.room(h->config.owner) : NULL;
+	room = room ? room : h->frame;
+	memcpy(room, frame, length);
+	return post(h, a, room, length);
+}
+
+static enum after frames_move(struct fabric_hub *h, struct hub_adapter *a, struct run *r)
 {
 	size_t record = 0;
 
 	for (int i = 0; i < FRAMES_MAX; i++) {
-		uint8_t *room = h->config.room ? h->config.room(h->config.owner) : NULL;
-		uint8_t *frame = room ? room : h->frame;
+		const uint8_t *frame;
 		uint32_t length;
 
 		if (hub_is_gone(a) && a->left == 0)
 			return AFTER_REST;
-		length = frame_read(a, frame, &record);
+		length = frame_find(a, &frame, &record);
 		if (length == 0)
 			return i > 0 && h->is_awake ? AFTER_MORE : ring_empty(h, a);
-		a->is_blocked = !post(h, a, frame, length);
+		a->is_blocked = !frame_move(h, a, frame, length, r);
 		if (a->is_blocked)
 			return AFTER_REST;
 		h->counts.frames_in++;
 		record_take(a, record);
 	}
 	return AFTER_MORE;
+}
+
+static enum after frames_take(struct fabric_hub *h, struct hub_adapter *a)
+{
+	struct run r = { .to = NULL };
+	enum after after = frames_move(h, a, &r);
+
+	run_end(h, &r);
+	return after;
 }
 
 bool hub_frames_take(struct fabric_hub *h)
