@@ -152,7 +152,7 @@ static enum weft_reason hub_open(struct fabric_server *s)
 
 	if (r == WEFT_R_ADDRESS_IN_USE)
 		return WEFT_R_FABRIC_TAKEN;
-	return r == WEFT_OK ? watch(s, fabric_hub_fd(s->hub), &s->hub) : r;
+	return r == WEFT_OK ? fabric_hub_watch(s->hub, s->epoll) : r;
 }
 
 static enum weft_reason trunks_open(struct fabric_server *s, const struct fabric_server_part *part)
@@ -267,8 +267,6 @@ static void serve(struct fabric_server *s, const struct epoll_event *e)
 		server_clients_accept(s);
 	else if (e->data.ptr == &s->reporter)
 		reporter_serve(s->reporter, s->now_ns);
-	else if (e->data.ptr == &s->hub)
-		fabric_hub_hear(s->hub);
 	else if (e->data.ptr != &s->wake && e->data.ptr != &s->trunks)
 		server_client_serve(s, e->data.ptr, e->events);
 }
@@ -417,8 +415,12 @@ void fabric_server_run(struct fabric_server *s)
 		has_more |= stays_awake(s, has_moved);
 		if (s->trunks)
 			trunks_ns = fabric_trunks_expire(s->trunks, clock_ns() - s->begin_ns);
-		count = epoll_wait(s->epoll, events, EVENTS_MAX,
+		count = epoll_wait(fabric_hub_fd(s->hub), events, EVENTS_MAX,
 				   has_more ? 0 : wait_ms(s, least(report_ns, trunks_ns)));
+		if (fabric_hub_hear(s->hub, events, count))
+			count = epoll_wait(s->epoll, events, EVENTS_MAX, 0);
+		else
+			count = 0;
 		s->now_ns = clock_ns() - s->begin_ns;
 		for (int i = 0; i < count; i++)
 			serve(s, &events[i]);

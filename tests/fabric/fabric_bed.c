@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -15,7 +16,7 @@
 #include "driver/sys/fabric_client.h"
 #include "test.h"
 
-enum { NODES = 2, QUEUE_MAX = 64, PORT = 1 };
+enum { NODES = 2, QUEUE_MAX = 64, PORT = 1, EVENTS_MAX = 64 };
 
 struct queue {
 	bool is_refused; /* until the hub tells of room */
@@ -133,10 +134,13 @@ static bool move(uint32_t node)
 
 static bool turn(void)
 {
+	struct epoll_event events[EVENTS_MAX];
 	uint32_t node, port;
 	bool has_moved;
+	int count;
 
-	fabric_hub_hear(bed.hub);
+	count = epoll_wait(fabric_hub_fd(bed.hub), events, EVENTS_MAX, 0);
+	(void)fabric_hub_hear(bed.hub, events, count);
 	has_moved = fabric_hub_run(bed.hub);
 
 	for (node = 0; node < NODES; node++)

@@ -541,17 +541,26 @@ void fabric_hub_changed(struct fabric_hub *h, uint32_t node, uint32_t port, uint
 	}
 }
 
-void fabric_hub_hear(struct fabric_hub *h)
+bool fabric_hub_hear(struct fabric_hub *h, const struct epoll_event *events, int count)
 {
-	struct epoll_event events[EVENTS_MAX];
-	int count = epoll_wait(h->epoll, events, EVENTS_MAX, 0);
+	bool has_other = false;
 
 	for (int i = 0; i < count; i++) {
-		if (events[i].data.ptr)
+		if (events[i].data.ptr == h)
+			has_other = true;
+		else if (events[i].data.ptr)
 			adapter_hear(h, events[i].data.ptr);
 		else
 			guests_take(h);
 	}
+	return has_other;
+}
+
+enum weft_reason fabric_hub_watch(struct fabric_hub *h, int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = h };
+
+	return epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? WEFT_OK : system_reason(errno);
 }
 
 /* ---- Adapters that stand still -------------------------------------------------------------- */

@@ -10,7 +10,7 @@
  * others have the port. One that has died holds back none, and what it had put still goes; where as
  * many of its port as there are slots wait so, it is lost.
  *
- *	fabric_hub_fd() is readable: fabric_hub_hear()
+ *	fabric_hub_fd() is ready: fabric_hub_hear()
  *	then, and while the last run was not the end: fabric_hub_run()
  *	a frame came for the owner of a port: fabric_hub_deliver()
  *	fabric_ready() told a port: fabric_hub_room(), and deliver what is there
@@ -23,6 +23,7 @@
 #include "driver/fabric/attach_message.h"
 
 struct fabric_hub;
+struct epoll_event;
 
 /* Of frames that cross the fabric at once. */
 struct fabric_hub_way {
@@ -63,11 +64,18 @@ enum weft_reason fabric_hub_open(const struct fabric_hub_config *config, const c
 				 struct fabric_hub **hub);
 void fabric_hub_close(struct fabric_hub *h);
 
-/* Readable when an adapter has said something. */
+/*
+ * An epoll, ready when an adapter has said something, or the descriptor handed over is readable:
+ * the caller sleeps there, as adapters are what wakes it most.
+ */
 int fabric_hub_fd(const struct fabric_hub *h);
+enum weft_reason fabric_hub_watch(struct fabric_hub *h, int fd);
 
-/* Reads connections; what is left of them leaves the descriptor readable. */
-void fabric_hub_hear(struct fabric_hub *h);
+/*
+ * Of what epoll_wait() says there: reads connections; what is left of them leaves them ready. True:
+ * the descriptor that was handed over is readable.
+ */
+bool fabric_hub_hear(struct fabric_hub *h, const struct epoll_event *events, int count);
 
 /* Reads rings. True: something moved, or there may be more: call it again before waiting. */
 bool fabric_hub_run(struct fabric_hub *h);
