@@ -7,9 +7,11 @@
 
 #include "driver/sys/calls.h"
 
+enum { DESCRIPTORS_MAX = 2 }; /* of a message: a ring, and a bell */
+
 union control {
 	struct cmsghdr header;
-	uint8_t bytes[CMSG_SPACE(sizeof(int))];
+	uint8_t bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
 };
 
 struct unix_names attach_names_of(const char *fabric)
@@ -26,6 +28,7 @@ struct attach_message attach_message_of(enum attach_kind kind)
 		.magic = ATTACH_MAGIC,
 		.kind = (uint16_t)kind,
 		.descriptor = -1,
+		.bell = -1,
 	};
 }
 
@@ -43,47 +46,61 @@ bool attach_message_send(int fd, const struct attach_message *m)
 	struct msghdr header = { .msg_iov = &piece, .msg_iovlen = 1 };
 
 	if (m->descriptor >= 0) {
+		const int descriptors[DESCRIPTORS_MAX] = { m->descriptor, m->bell };
+		size_t bytes = (m->bell >= 0 ? 2 : 1) * sizeof(int);
+
 		control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
 						   .cmsg_type = SCM_RIGHTS,
-						   .cmsg_len = CMSG_LEN(sizeof(int)) };
-		memcpy(CMSG_DATA(&control.header), &m->descriptor, sizeof(int));
+						   .cmsg_len = CMSG_LEN(bytes) };
+		memcpy(CMSG_DATA(&control.header), descriptors, bytes);
 		header.msg_control = control.bytes;
-		header.msg_controllen = CMSG_SPACE(sizeof(int));
+		header.msg_controllen = CMSG_SPACE(bytes);
 	}
 	return call_sendmsg(fd, &header) == (ssize_t)piece.iov_len;
 }
 
-/* There is room for one; the kernel closes others. */
-static int descriptor_of(struct msghdr *header)
+static void descriptors_close(const int descriptors[DESCRIPTORS_MAX])
+{
+	for (int i = 0; i < DESCRIPTORS_MAX; i++) {
+		if (descriptors[i] >= 0)
+			call_close(descriptors[i]);
+	}
+}
+
+/* There is room for no more; the kernel closes others. */
+static void descriptors_read(struct msghdr *header, int descriptors[DESCRIPTORS_MAX])
 {
 	const struct cmsghdr *c = CMSG_FIRSTHDR(header);
-	int fd = -1;
 
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len >= CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+	    c->cmsg_len >= CMSG_LEN(sizeof(int)) &&
+	    c->cmsg_len <= CMSG_LEN(DESCRIPTORS_MAX * sizeof(int)))
+		memcpy(descriptors, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 }
 
-static bool may_have_ring(uint16_t kind)
+/* Whether so many are those of a message of its kind. */
+static bool may_have(uint16_t kind, const int descriptors[DESCRIPTORS_MAX])
 {
-	return kind == ATTACH_ATTACH || kind == ATTACH_ATTACHED;
+	if (kind == ATTACH_ATTACHED)
+		return true;
+	return descriptors[1] < 0 && (kind == ATTACH_ATTACH || descriptors[0] < 0);
 }
 
-/* Of bytes and a descriptor that have come. */
-static void message_read(struct attach_message *m, const void *bytes, size_t length, int descriptor)
+/* Of bytes and descriptors that have come. */
+static void message_read(struct attach_message *m, const void *bytes, size_t length,
+			 const int descriptors[DESCRIPTORS_MAX])
 {
 	struct attach_message v = attach_message_of(ATTACH_UNKNOWN);
 	size_t head = bytes_of(ATTACH_WAKE);
 
 	if (length >= head && length <= sizeof(v))
 		memcpy(&v, bytes, length);
-	v.descriptor = descriptor;
+	v.descriptor = descriptors[0];
+	v.bell = descriptors[1];
 	if (length < head || length > sizeof(v) || v.magic != ATTACH_MAGIC ||
 	    v.kind == ATTACH_NONE || v.kind >= ATTACH_UNKNOWN || length != bytes_of(v.kind) ||
-	    (descriptor >= 0 && !may_have_ring(v.kind))) {
-		if (descriptor >= 0)
-			call_close(descriptor);
+	    !may_have(v.kind, descriptors)) {
+		descriptors_close(descriptors);
 		v = attach_message_of(ATTACH_UNKNOWN);
 	}
 	v.node[sizeof(v.node) - 1] = '\0';
@@ -99,16 +116,17 @@ void attach_message_take(int fd, struct attach_message *m)
 	struct msghdr header = { .msg_iov = &piece,
 				 .msg_iovlen = 1,
 				 .msg_control = control.bytes,
-				 .msg_controllen = CMSG_LEN(sizeof(int)) };
+				 .msg_controllen = CMSG_LEN(DESCRIPTORS_MAX * sizeof(int)) };
 	ssize_t length = call_recvmsg(fd, &header);
 	bool is_none = length < 0 && (errno == EAGAIN || errno == EINTR);
-	int descriptor = length < 0 ? -1 : descriptor_of(&header);
+	int descriptors[DESCRIPTORS_MAX] = { -1, -1 };
 
+	if (length >= 0)
+		descriptors_read(&header, descriptors);
 	if (length > 0) {
-		message_read(m, &wire, (size_t)length, descriptor);
+		message_read(m, &wire, (size_t)length, descriptors);
 		return;
 	}
-	if (descriptor >= 0) /* an empty message has brought it */
-		call_close(descriptor);
+	descriptors_close(descriptors); /* an empty message has brought them */
 	*m = attach_message_of(is_none ? ATTACH_NONE : ATTACH_CLOSED);
 }

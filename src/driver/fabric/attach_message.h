@@ -2,11 +2,12 @@
 /*
  * The messages of an adapter's connection to the process of a fabric: a unix socket of whole
  * messages. Frames go by two rings that both share (near/ring.h), each as a record of ATTACH_HEAD
- * bytes and the frame, whose VCRC is left out of account.
+ * bytes and the frame, whose VCRC is left out of account. An adapter has a bell for WAKE,
+ * an eventfd: that takes neither of them a message.
  *
  *	adapter                    fabric
  *	ATTACH      --->                       at a port, with the ring of what it sends
- *	            <---  ATTACHED, with the other ring and its slot, or REFUSED
+ *	            <---  ATTACHED, with the other ring, its slot and a bell, or REFUSED
  *	CLAIM       --->                       requests for a service
  *	            <---  CLAIMED, or REFUSED
  *	RELEASE     --->                       no longer
@@ -28,7 +29,7 @@
 #include "wire/sm_attr.h"
 
 enum {
-	ATTACH_MAGIC = 0x77664631, /* "wfF1": of messages, rings and records */
+	ATTACH_MAGIC = 0x77664632, /* "wfF2": of messages, rings and records */
 	ATTACH_NAME_BYTES = 64,
 	ATTACH_SLOTS = 256, /* of adapters at a port, from 1 to 254 */
 	ATTACH_RING_BYTES = RING_BYTES_MAX,
@@ -93,6 +94,7 @@ struct attach_message {
 	char node[ATTACH_NAME_BYTES];
 	struct attach_state state; /* ATTACHED, NEWS */
 	int descriptor;		   /* of a ring, or -1; its receiver closes it */
+	int bell;		   /* ATTACHED, else -1; the same */
 };
 
 /* The name of a fabric's socket for adapters. */

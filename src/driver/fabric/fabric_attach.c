@@ -22,6 +22,7 @@ static const uint64_t answer_ns = UINT64_C(20) * 1000 * 1000 * 1000;
 struct fabric_attach {
 	struct fabric_attach_config config;
 	struct watch watch;
+	int bell;
 	uint8_t slot;
 	uint32_t port;
 	struct attach_state state;
@@ -120,6 +121,8 @@ static enum weft_reason ask(int fd, struct fabric_attach *a, const struct attach
 		return WEFT_OK;
 	if (m->descriptor >= 0)
 		call_close(m->descriptor);
+	if (m->bell >= 0)
+		call_close(m->bell);
 	if (m->kind == ATTACH_REFUSED && m->reason > WEFT_OK && m->reason < WEFT_REASON_COUNT)
 		return (enum weft_reason)m->reason;
 	return WEFT_R_FABRIC_ABSENT;
@@ -154,7 +157,8 @@ static enum weft_reason attach(struct fabric_attach *a)
 	call_close(q.descriptor);
 	if (r != WEFT_OK)
 		return r;
-	if (m.descriptor < 0)
+	a->bell = m.bell;
+	if (m.descriptor < 0 || m.bell < 0)
 		return WEFT_R_FABRIC_ABSENT;
 	error = m.slot > 0 ? ring_map(&a->in, m.descriptor) : -EPROTO;
 	call_close(m.descriptor);
@@ -175,6 +179,7 @@ enum weft_reason fabric_attach_open(const struct fabric_attach_config *config,
 	if (!a)
 		return WEFT_R_NO_MEMORY;
 	a->config = *config;
+	a->bell = -1;
 	a->watch = (struct watch){ .ready = ready, .fd = dial(config->fabric) };
 	r = a->watch.fd < 0 ? WEFT_R_FABRIC_ABSENT : attach(a);
 	if (r != WEFT_OK) {
@@ -192,6 +197,8 @@ void fabric_attach_close(struct fabric_attach *a)
 		a->config.watch(a->config.owner, &a->watch, 0);
 	if (a->watch.fd >= 0 && !a->is_abandoned)
 		call_close(a->watch.fd);
+	if (a->bell >= 0)
+		call_close(a->bell);
 	ring_unmap(&a->out);
 	ring_unmap(&a->in);
 	free(a);
@@ -202,6 +209,9 @@ void fabric_attach_abandon(struct fabric_attach *a)
 {
 	a->is_abandoned = a->has_ended = true;
 	watch_abandon(&a->watch);
+	if (a->bell >= 0)
+		call_close(a->bell);
+	a->bell = -1;
 	a->out.head = a->in.head = NULL;
 }
 
@@ -227,11 +237,10 @@ const struct fabric_attach_counts *fabric_attach_counts(const struct fabric_atta
 
 static void wake(struct fabric_attach *a)
 {
-	const struct attach_message m = attach_message_of(ATTACH_WAKE);
+	const uint64_t once = 1;
 
 	a->counts.calls_out++;
-	/* A socket that is full has wake-ups that were not read yet. */
-	(void)attach_message_send(a->watch.fd, &m);
+	(void)call_write(a->bell, &once, sizeof(once));
 }
 
 /* ---- Frames in ------------------------------------------------------------------------------ */

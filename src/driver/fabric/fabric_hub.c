@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include "driver/near/ring.h"
 #include "driver/sys/calls.h"
@@ -85,6 +86,38 @@ static void refused_retry(struct fabric_hub *h, uint32_t node)
 	}
 }
 
+/*
+ * Its end of the bell goes on to be the adapter's, so epoll does not forget it by itself. Which one
+ * has rung is told by an odd address.
+ */
+static void *bell_mark(struct hub_adapter *a)
+{
+	return (char *)a + 1;
+}
+
+static struct hub_adapter *bell_adapter(void *mark)
+{
+	return (uintptr_t)mark % 2 == 1 ? (void *)((char *)mark - 1) : NULL;
+}
+
+/* Each ring is told, as it is not read. False: descriptors, or memory, are short. */
+static bool bell_make(struct fabric_hub *h, struct hub_adapter *a)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET, .data.ptr = bell_mark(a) };
+
+	a->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return a->bell >= 0 && epoll_ctl(h->epoll, EPOLL_CTL_ADD, a->bell, &e) == 0;
+}
+
+static void bell_close(struct fabric_hub *h, struct hub_adapter *a)
+{
+	if (a->bell < 0)
+		return;
+	(void)epoll_ctl(h->epoll, EPOLL_CTL_DEL, a->bell, NULL);
+	call_close(a->bell);
+	a->bell = -1;
+}
+
 /* No frame finds it any more. */
 static void adapter_close(struct fabric_hub *h, struct hub_adapter *a)
 {
@@ -99,6 +132,7 @@ static void adapter_close(struct fabric_hub *h, struct hub_adapter *a)
 	list_remove(&a->full);
 	claims_free(&a->services);
 	claims_free(&a->groups);
+	bell_close(h, a);
 	call_close(a->fd);
 	a->fd = -1;
 }
@@ -369,8 +403,9 @@ static enum weft_reason attach(struct fabric_hub *h, struct hub_adapter *a,
 	if (m->slot == 0)
 		return WEFT_R_FABRIC_SLOTS;
 	m->descriptor = ring_make(&a->out, ATTACH_RING_BYTES);
-	if (m->descriptor < 0)
+	if (m->descriptor < 0 || !bell_make(h, a))
 		return WEFT_R_NO_MEMORY;
+	m->bell = a->bell;
 	p->state = m->state = state;
 	a->port = p;
 	a->slot = m->slot;
@@ -387,13 +422,14 @@ static void attach_answer(struct fabric_hub *h, struct hub_adapter *a,
 	struct attach_message m = attach_message_of(ATTACH_ATTACHED);
 	enum weft_reason r = attach(h, a, q, &m);
 
-	if (r == WEFT_OK) {
+	if (r == WEFT_OK)
 		hub_say(a, &m);
-		call_close(m.descriptor);
-	} else {
+	else
 		answer(a, r, ATTACH_REFUSED);
-	}
+	if (m.descriptor >= 0)
+		call_close(m.descriptor);
 	if (!a->port) { /* it may ask again */
+		bell_close(h, a);
 		ring_unmap(&a->in);
 		ring_unmap(&a->out);
 	}
@@ -480,6 +516,7 @@ static void guest_take(struct fabric_hub *h, int fd)
 		return;
 	}
 	a->fd = fd;
+	a->bell = -1;
 	list_init(&a->active);
 	list_init(&a->touched);
 	list_init(&a->full);
@@ -545,13 +582,18 @@ bool fabric_hub_hear(struct fabric_hub *h, const struct epoll_event *events, int
 {
 	bool has_other = false;
 
+	/* Bells first: an adapter that ends now may have rung, too. */
+	for (int i = 0; i < count; i++) {
+		if (bell_adapter(events[i].data.ptr))
+			woken(h, bell_adapter(events[i].data.ptr));
+	}
 	for (int i = 0; i < count; i++) {
 		if (events[i].data.ptr == h)
 			has_other = true;
-		else if (events[i].data.ptr)
-			adapter_hear(h, events[i].data.ptr);
-		else
+		else if (!events[i].data.ptr)
 			guests_take(h);
+		else if (!bell_adapter(events[i].data.ptr))
+			adapter_hear(h, events[i].data.ptr);
 	}
 	return has_other;
 }

@@ -30,6 +30,7 @@ struct hub_adapter {
 	struct list touched;
 	struct hub_port *port; /* NULL: not attached */
 	int fd;		       /* -1: it is gone */
+	int bell;	       /* rung by it, and never read; -1: not attached */
 	uint8_t slot;
 	bool is_blocked;  /* the fabric had no room for its next frame */
 	struct list full; /* in hub.full: it has had no room for a frame */
