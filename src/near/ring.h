@@ -103,17 +103,30 @@ static inline uint8_t *ring_room(struct ring *r, size_t bytes)
 }
 
 /*
- * The record in that room is complete: the receiver may take it. Its cache has the lines of old
- * records, and a store would wait for each of them: they are asked for ahead.
+ * The record in that room is complete; ring_show() follows, behind it or behind the next ones. The
+ * receiver's cache has the lines of old records, and a store would wait for each of them: they are
+ * asked for ahead.
  */
-static inline void ring_put(struct ring *r, size_t bytes)
+static inline void ring_add(struct ring *r, size_t bytes)
 {
 	r->own += ring_round(bytes);
 	__builtin_prefetch(r->data + (r->own + RING_AHEAD_BYTES) % r->bytes, 1);
 	__builtin_prefetch(r->data + (r->own + RING_AHEAD_BYTES + RING_LINE_BYTES) % r->bytes, 1);
+}
+
+/* The receiver may take what was added. */
+static inline void ring_show(struct ring *r)
+{
 	ring_hook(r, RING_PUT_WRITE);
 	atomic_store_explicit(&r->head->put, r->own, memory_order_release);
 	ring_hook(r, RING_WRITTEN);
+}
+
+/* Both. */
+static inline void ring_put(struct ring *r, size_t bytes)
+{
+	ring_add(r, bytes);
+	ring_show(r);
 }
 
 /*

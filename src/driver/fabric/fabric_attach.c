@@ -372,9 +372,12 @@ void fabric_attach_end(struct fabric_attach *a, const struct ib_out *outs, uint3
 		memcpy(out->room - ATTACH_HEAD_BYTES - IB_ROUTE_BYTES_MAX, &h, sizeof(h));
 		a->counts.frames_out++;
 		a->counts.bytes_out += h.length;
-		ring_put(&a->out, h.at + h.length);
-		a->is_touched = true;
+		ring_add(&a->out, h.at + h.length);
 	}
+	if (count == 0)
+		return;
+	ring_show(&a->out);
+	a->is_touched = true;
 }
 
 void fabric_attach_flush(struct fabric_attach *a)
