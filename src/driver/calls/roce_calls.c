@@ -152,6 +152,7 @@ static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp,
 	if (!rc)
 		return WEFT_R_NO_MEMORY;
 	rc->roce = roce;
+	rc->mtu_bytes = w->path.mtu_bytes;
 	list_init(&rc->members);
 	k.owner = rc;
 	r = ib_create(roce->port, qp, &k, &rc->conn);
@@ -203,8 +204,12 @@ enum weft_reason weft_qp_to_rts(struct weft_qp *qp, const struct weft_roce_attr 
 		return WEFT_R_RESERVED;
 	config_of(roce, &k);
 	a = net_enter_settled(qp);
-	if (ib_conn_of(qp))
+	if (ib_conn_of(qp)) {
+		const struct roce_conn *rc = ib_owner(ib_conn_of(qp));
+
+		k.window_packets = roce_line_window(rc->roce, rc->mtu_bytes);
 		r = ib_start(ib_conn_of(qp), &k);
+	}
 	adapter_leave_working(a);
 	return r;
 }

@@ -360,6 +360,11 @@ uint32_t fabric_attach_begin(struct fabric_attach *a, struct ib_out *outs, uint3
 	return count;
 }
 
+uint32_t fabric_attach_window(size_t each)
+{
+	return (uint32_t)(ATTACH_RING_BYTES / 4 * 3 / record_bytes(each));
+}
+
 void fabric_attach_end(struct fabric_attach *a, const struct ib_out *outs, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {

@@ -73,6 +73,12 @@ bool fabric_attach_rest(struct fabric_attach *a);
 uint32_t fabric_attach_begin(struct fabric_attach *a, struct ib_out *outs, uint32_t count,
 			     size_t each);
 
+/*
+ * How many packets of so many bytes from their BTH on a connection should have under way at most:
+ * fewer than the ring of an adapter that takes none holds, for then the fabric need not keep them.
+ */
+uint32_t fabric_attach_window(size_t each);
+
 /* The first of these, in order, have been built, and leave. */
 void fabric_attach_end(struct fabric_attach *a, const struct ib_out *outs, uint32_t count);
 

@@ -102,6 +102,7 @@ struct roce_member {
 /* The driver's part of a queue pair's connection: ib_owner(). It ends with the core's. */
 struct roce_conn {
 	struct roce *roce;
+	uint32_t mtu_bytes;
 	struct ib_conn *conn;
 	struct udp_flow_ref flow_ref;
 	struct list members;

@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "driver/roce/roce_near.h"
 #include "driver/roce/roce_packets.h"
 #include "driver/roce/tun.h"
@@ -205,6 +206,14 @@ enum weft_reason roce_line_manage(struct roce *r, struct ib_path *path, uint32_t
 	path->local = to->local;
 	path->local.has_grh = true;
 	return WEFT_OK;
+}
+
+uint32_t roce_line_window(const struct roce *r, uint32_t mtu_bytes)
+{
+	if (!r->fabric)
+		return 0;
+	return (uint32_t)least(fabric_attach_window(IBA_HEADERS_MAX + mtu_bytes + IBA_TRAILER_MAX),
+			       IB_WINDOW_DEFAULT);
 }
 
 void roce_line_expect(struct roce *r, const struct ib_path *path, uint32_t ours, uint32_t theirs,

@@ -33,6 +33,9 @@ enum weft_reason roce_line_manage(struct roce *roce, struct ib_path *path, uint3
 void roce_line_learn(struct roce *roce, const struct ib_path *path);
 void roce_line_tell(struct roce *roce, struct weft_path *path);
 
+/* How many packets of a connection with such a path go before an answer; 0: as the core likes. */
+uint32_t roce_line_window(const struct roce *roce, uint32_t mtu_bytes);
+
 /* The peer is expected to send by this path. */
 void roce_line_expect(struct roce *roce, const struct ib_path *path, uint32_t ours, uint32_t theirs,
 		      struct udp_flow_ref *flow_ref);
