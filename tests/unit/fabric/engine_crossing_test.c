@@ -167,7 +167,9 @@ TEST(test_fab_22_frames_cross_if_every_port_on_the_way_lets_them_pass)
 	struct engine_bed b = engine_bed_make(star, NULL);
 	struct fabric_node *leaf = fabric_node_at(b.f, b.switches[0]);
 	struct fabric_node *end = fabric_node_at(b.f, b.ends[1]);
-	uint32_t node[2], port[2], out;
+	uint32_t node[2], port[2], out, length;
+	uint8_t frame[IBA_FRAME_MAX];
+	struct fabric_crossing c;
 
 	fabric_cable_ends(b.f, fabric_cable_at(b.f, b.ends[1], 1), node, port);
 	out = node[0] == b.switches[0] ? port[0] : port[1];
@@ -187,7 +189,9 @@ TEST(test_fab_22_frames_cross_if_every_port_on_the_way_lets_them_pass)
 	end->ports[1].info.state = SM_PORT_ARMED;
 	EXPECT(!crosses(&b, 1, SMALL));
 	end->ports[1].info.state = SM_PORT_ACTIVE;
+	length = frame_of(&b, frame, 1, SMALL);
+	EXPECT(may_cross(&b, frame, length, &c));
 	end->ports[1].info.lid += 64;
-	EXPECT(!crosses(&b, 1, SMALL)); /* the table leads to the wrong port */
+	EXPECT(!may_cross(&b, frame, length, &c)); /* the table leads to the wrong port */
 	engine_bed_close(&b);
 }
