@@ -88,8 +88,7 @@ bool fabric_crossing_find(const struct fabric *f, const uint8_t *bytes, uint32_t
 
 	c->bytes_max = UINT32_MAX;
 	c->count = 0;
-	if (f->seen || f->cfg.cable_ns > 0 || f->cfg.has_vcrc || f->cfg.frames_max > 0 ||
-	    n->agents.cfg.type != SM_NODE_CA)
+	if (f->seen || f->cfg.cable_ns > 0 || f->cfg.has_vcrc || n->agents.cfg.type != SM_NODE_CA)
 		return false;
 	if (iba_frame_glance(&g, bytes, length) != WEFT_OK || !g.has_bth ||
 	    g.lrh.to >= IBA_LID_MULTICAST_MIN || engine_is_for_agents(bytes, length, &g.lrh))
