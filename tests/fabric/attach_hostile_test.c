@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "driver/near/ring.h"
@@ -370,8 +371,10 @@ static void *fake_run(void *of)
 	m.slot = 1;
 	m.port = 1;
 	m.descriptor = ring_make(&f->ring, ATTACH_RING_BYTES);
+	m.bell = eventfd(0, EFD_CLOEXEC);
 	(void)attach_message_send(f->fd, &m);
 	close(m.descriptor);
+	close(m.bell);
 	return NULL;
 }
 
