@@ -56,43 +56,45 @@ static void slot_clear(struct wheel *w, uint32_t slot)
 static void insert(struct wheel *w, struct wheel_timer *t)
 {
 	uint32_t slot = slot_of(w, t->at_ns);
-	struct wheel_timer *first = w->slots[slot];
+	struct wheel_slot *s = &w->slots[slot];
 
 	t->next = NULL;
+	t->prev = s->last;
 	t->slot = (uint16_t)(slot + 1);
-	if (first) {
-		t->prev = first->prev;
-		first->prev->next = t;
-		first->prev = t;
-		return;
+	if (s->first) {
+		s->last->next = t;
+	} else {
+		s->first = t;
+		slot_mark(w, slot);
 	}
-	t->prev = t;
-	w->slots[slot] = t;
-	slot_mark(w, slot);
+	s->last = t;
 }
 
 void wheel_cancel(struct wheel *w, struct wheel_timer *t)
 {
-	uint32_t slot = t->slot - 1;
+	uint32_t slot = t->slot - 1U;
+	struct wheel_slot *s;
 
 	if (t->slot == 0)
 		return;
 	t->slot = 0;
-	if (w->slots[slot] != t) {
+	s = &w->slots[slot];
+	if (s->first != t)
 		t->prev->next = t->next;
-		(t->next ? t->next : w->slots[slot])->prev = t->prev;
-		return;
-	}
-	w->slots[slot] = t->next;
-	if (t->next)
+	else
+		s->first = t->next;
+	if (s->last != t)
 		t->next->prev = t->prev;
 	else
+		s->last = t->prev;
+	if (!s->first)
 		slot_clear(w, slot);
 }
 
 void wheel_set(struct wheel *w, struct wheel_timer *t, uint64_t at_ns)
 {
-	wheel_cancel(w, t);
+	if (wheel_is_set(t))
+		wheel_cancel(w, t);
 	t->at_ns = at_ns > w->now_ns ? at_ns : w->now_ns;
 	insert(w, t);
 }
@@ -119,9 +121,9 @@ static uint64_t slot_begin(const struct wheel *w, uint32_t level, uint32_t slot)
 /* The timers of a slot whose turn has come go to where they are told apart. */
 static void spread(struct wheel *w, uint32_t slot)
 {
-	struct wheel_timer *t = w->slots[slot];
+	struct wheel_timer *t = w->slots[slot].first;
 
-	w->slots[slot] = NULL;
+	w->slots[slot].first = NULL;
 	slot_clear(w, slot);
 	while (t) {
 		struct wheel_timer *next = t->next;
@@ -135,7 +137,7 @@ static uint64_t later_first(const struct wheel *w)
 {
 	uint64_t first = UINT64_MAX;
 
-	for (const struct wheel_timer *t = w->slots[LATER]; t; t = t->next)
+	for (const struct wheel_timer *t = w->slots[LATER].first; t; t = t->next)
 		first = t->at_ns < first ? t->at_ns : first;
 	return first;
 }
@@ -148,7 +150,7 @@ static uint64_t next_begin(const struct wheel *w, uint32_t *level, uint32_t *slo
 		if (*slot < WHEEL_SLOTS)
 			return slot_begin(w, *level, *slot);
 	}
-	return w->slots[LATER] ? later_first(w) : UINT64_MAX;
+	return w->slots[LATER].first ? later_first(w) : UINT64_MAX;
 }
 
 uint64_t wheel_due(const struct wheel *w)
@@ -158,20 +160,30 @@ uint64_t wheel_due(const struct wheel *w)
 	return next_begin(w, &level, &slot);
 }
 
+/* The next timer of a slot of the first level, of which there is one. */
+static struct wheel_timer *pop(struct wheel *w, uint32_t slot)
+{
+	struct wheel_slot *s = &w->slots[slot];
+	struct wheel_timer *t = s->first;
+
+	t->slot = 0;
+	s->first = t->next;
+	if (!s->first)
+		slot_clear(w, slot);
+	return t;
+}
+
 struct wheel_timer *wheel_expire(struct wheel *w, uint64_t now_ns)
 {
-	uint32_t level, slot;
+	uint32_t level, slot = (uint32_t)w->now_ns & SLOT_MASK;
 	uint64_t begin_ns;
 
+	if (w->slots[slot].first && w->now_ns <= now_ns)
+		return pop(w, slot);
 	while ((begin_ns = next_begin(w, &level, &slot)) <= now_ns && begin_ns != UINT64_MAX) {
-		struct wheel_timer *t;
-
 		w->now_ns = begin_ns;
-		if (level == 0) {
-			t = w->slots[slot];
-			wheel_cancel(w, t);
-			return t;
-		}
+		if (level == 0)
+			return pop(w, slot);
 		spread(w, level < WHEEL_LEVELS ? level * WHEEL_SLOTS + slot : (uint32_t)LATER);
 	}
 	if (now_ns > w->now_ns)

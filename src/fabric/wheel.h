@@ -14,17 +14,21 @@
 enum { WHEEL_BITS = 12, WHEEL_SLOTS = 1 << WHEEL_BITS, WHEEL_LEVELS = 3, WHEEL_WORDS = 64 };
 
 struct wheel_timer {
-	struct wheel_timer *next, *prev; /* in its slot; prev of the first is the last */
+	struct wheel_timer *next, *prev; /* in its slot; prev of the first is not used */
 	uint64_t at_ns;
 	uint16_t slot; /* counted from 1 over all levels; 0: not set */
 	uint16_t kind; /* the owner's */
+};
+
+struct wheel_slot {
+	struct wheel_timer *first, *last; /* the last of none is not used */
 };
 
 struct wheel {
 	uint64_t now_ns;
 	uint64_t used[WHEEL_LEVELS]; /* a bit for each word of `slots_used` that is not 0 */
 	uint64_t slots_used[WHEEL_LEVELS][WHEEL_WORDS];
-	struct wheel_timer *slots[WHEEL_LEVELS * WHEEL_SLOTS + 1]; /* the last: later than all */
+	struct wheel_slot slots[WHEEL_LEVELS * WHEEL_SLOTS + 1]; /* the last: later than all */
 };
 
 /* NULL when memory is short. */
