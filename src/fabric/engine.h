@@ -18,8 +18,10 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "base/check.h"
 #include "base/prng.h"
 #include "fabric/fabric.h"
 #include "fabric/lane.h"
@@ -51,45 +53,43 @@ enum engine_lane {
 	ENGINE_LOCAL  /* of what the owner gets that came by no link */
 };
 
-/* A run under way: two cache lines. */
+/* A run under way, to an end: a cache line, and the limits of an acknowledgement. */
 struct engine_flight {
 	_Alignas(FABRIC_LINE_BYTES) struct wheel_timer timer;
-	struct engine_flight *next; /* unused */
-	uint32_t to;		    /* the end */
-	uint32_t life;		    /* of the link */
-	uint64_t tail_ns;	    /* when its last flit arrives */
+	uint32_t life;		/* of the link */
+	uint32_t tail_after_ns; /* it arrives, its last flit does */
 	struct fabric_run run;
 };
 
-_Static_assert(sizeof(struct engine_flight) == 2 * FABRIC_LINE_BYTES, "a flight has another size");
-
-/* What leaves on a lane. */
-struct engine_out {
-	struct fabric_waiting waiting;
-	uint64_t given_ns; /* when the frame was given that the link has */
-};
+_Static_assert(offsetof(struct engine_flight, run.limits) <= FABRIC_LINE_BYTES,
+	       "what each run under way has is no cache line");
 
 /* One end of a cable, in cache lines as struct fabric_link is. */
 struct engine_end {
 	_Alignas(FABRIC_LINE_BYTES) struct fabric_link link;
 	uint32_t node, port;
 	uint32_t next_marked; /* end with something to send */
+	uint32_t life;	      /* counts how often the link went up */
 	bool is_marked;
 	bool is_away;	       /* in another process */
 	bool is_lossy;	       /* what it sends may be damaged, or was since the link is up */
-	uint32_t life;	       /* counts how often the link went up */
+	bool is_trunks;	       /* the other end is in another process, or this one */
+	bool is_before_ca;     /* the other end is an endnode's */
 	uint32_t local_errors; /* damaged flits that good ones have not made up for */
 	uint32_t silences;     /* deadlines in a row at which the other end had not answered */
+	uint64_t one_in_bits;  /* the cable damages, in both directions */
 	/* Out. */
-	uint64_t flit_x16; /* time of a flit, in 1/16 ns */
-	uint64_t idle_x16; /* since when, or when again, nothing is on the line */
-	uint64_t one_in_bits;
+	uint64_t flit_x16;	   /* time of a flit, in 1/16 ns */
+	uint64_t idle_x16;	   /* since when, or when again, nothing is on the line */
 	uint64_t overruns_settled; /* in the counter of its port */
 	struct wheel_timer free, due;
-	struct engine_out outs[FLIT_LANES];
 	struct wheel_timer age;
 	uint64_t errors_settled, losses_settled; /* in the counters of its port */
 };
+
+_Static_assert(offsetof(struct engine_end, free) - offsetof(struct engine_end, node) ==
+		       FABRIC_LINE_BYTES,
+	       "what each frame needs of an end is no cache line");
 
 /* The owner of an endnode's or router's port, or of port 0 of a switch. */
 struct engine_owner {
@@ -102,11 +102,17 @@ struct engine_owner {
 	struct fabric_lane posts[FLIT_LANES];
 };
 
+/* A quarter of a cache line. */
 struct engine_port {
 	uint32_t end; /* ENGINE_NONE: there is no cable */
+	/* As the agents have it: engine_port_look(). */
+	uint16_t open_bytes; /* data that is no longer passes unseen; 0: none does */
+	uint8_t lanes;	     /* of data, in use */
+	uint8_t changes;     /* enum fabric_change, for the caller */
 	struct engine_owner *owner;
-	uint32_t changes; /* enum fabric_change, for the caller */
 };
+
+_Static_assert(sizeof(struct engine_port) == FABRIC_LINE_BYTES / 4, "a port has another size");
 
 struct engine_node {
 	struct fabric_node agents;
@@ -150,7 +156,7 @@ struct fabric {
 	struct engine_end *ends;
 	struct engine_owner *owners;
 	struct fabric_pool pool;
-	struct engine_flight *flights; /* unused */
+	struct wheel_timer *flights; /* unused */
 	struct engine_flight_slab *flight_slabs;
 	/* Lists: first and last. */
 	uint32_t ends_marked[2], nodes_marked[2];
@@ -167,6 +173,22 @@ struct fabric {
 
 void engine_mark_end(struct fabric *f, uint32_t end);
 void engine_mark_node(struct fabric *f, uint32_t node);
+
+/* The end that a lane of a link is of. */
+static inline struct engine_end *engine_end_with(struct fabric_lane *in)
+{
+	return CONTAINER_OF(in - in->number, struct engine_end, link.in[0]);
+}
+
+/* What the agents have set of ports is taken over. */
+void engine_ports_learn(struct engine_node *n);
+
+static inline const struct engine_port *engine_port_look(struct engine_node *n, uint32_t port)
+{
+	if (n->agents.stale)
+		engine_ports_learn(n);
+	return &n->ports[port];
+}
 
 static inline bool engine_is_switch(const struct engine_node *n)
 {
@@ -220,6 +242,12 @@ void engine_trunk_renew(struct fabric *f, uint32_t cable);
 
 /* Of management: of lane 15, or for a QP that a node's agents have. */
 bool engine_is_for_agents(const uint8_t *bytes, uint32_t length, const struct iba_lrh *h);
+
+/* A frame gets what its header says; those that share its bytes have it from there. */
+void engine_head_put(struct fabric_frame *fr, const struct iba_lrh *h);
+
+/* Of a frame that came by a link, and has its head: what is asked of it in a node. */
+struct iba_lrh engine_head_of(const struct fabric_frame *fr);
 
 /*
  * The lane on which data leaves that came by a port: that which its level has at the first of its

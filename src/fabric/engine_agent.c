@@ -108,6 +108,7 @@ static bool send_from(struct fabric *f, uint32_t node, struct fabric_lane *lane,
 	if (!fabric_lane_put(lane, bytes, way->length))
 		return false;
 	fr = lane->last;
+	engine_head_put(fr, &h);
 	fr->is_routed = true;
 	fr->pending = outputs;
 	fr->out_lane = out_lane;
@@ -176,7 +177,7 @@ void engine_agent_work(struct fabric *f, uint32_t node)
 		uint32_t end = n->ports[port].end;
 
 		f->change_count += n->ports[port].changes == 0;
-		n->ports[port].changes |= changes;
+		n->ports[port].changes = (uint8_t)(n->ports[port].changes | changes);
 		n->changed |= bit(port);
 		if (end == ENGINE_NONE)
 			continue;
@@ -224,14 +225,13 @@ static bool has_room(struct engine_owner *o, struct fabric_lane *lane, uint32_t 
 }
 
 /* What a node makes of a frame of an owner; agents write into a copy. */
-static struct fabric_way node_post(struct fabric *f, uint32_t node, uint32_t port,
-				   const uint8_t **bytes, uint32_t length)
+static struct fabric_way node_post(struct fabric *f, const struct engine_owner *o,
+				   const struct iba_lrh *h, const uint8_t **bytes, uint32_t length)
 {
-	struct engine_node *n = &f->nodes[node];
-	struct iba_lrh h;
+	struct engine_node *n = &f->nodes[o->node];
+	uint32_t node = o->node, port = o->port;
 
-	if (iba_lrh_decode(&h, *bytes, length) == WEFT_OK &&
-	    !engine_is_for_agents(*bytes, length, &h))
+	if (!engine_is_for_agents(*bytes, length, h))
 		return fabric_node_post_data(&n->agents, port, *bytes, length);
 	if (needs_counts(*bytes))
 		engine_counts_settle(f, node);
@@ -261,7 +261,7 @@ bool fabric_post(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *
 		lane = &o->posts[0];
 	if (!has_room(o, lane, flits_of(length)))
 		return false;
-	way = node_post(f, node, port, &bytes, length);
+	way = node_post(f, o, &h, &bytes, length);
 	if (way.to == FABRIC_TO_OWNER)
 		(void)local_put(f, node, way.port, bytes, way.length);
 	else if (way.to != FABRIC_TO_NOWHERE)
@@ -291,10 +291,10 @@ static struct fabric_frame *next_for(struct fabric *f, struct engine_owner *o)
 {
 	uint32_t end = f->nodes[o->node].ports[o->port].end;
 	struct fabric_link *l = end == ENGINE_NONE || o->port == 0 ? NULL : &f->ends[end].link;
-	uint32_t left = l ? l->lanes & ~(UINT32_C(1) << IBA_LANE_MANAGEMENT) : 0;
+	uint32_t left = l ? l->used_lanes & ~(UINT32_C(1) << IBA_LANE_MANAGEMENT) : 0;
 	struct fabric_frame *fr = NULL;
 
-	if (l)
+	if (l && l->used_lanes >> IBA_LANE_MANAGEMENT & 1)
 		fr = next_of(f, &l->in[IBA_LANE_MANAGEMENT]);
 	if (!fr)
 		fr = next_of(f, &o->local);
@@ -308,13 +308,16 @@ static struct fabric_frame *next_for(struct fabric *f, struct engine_owner *o)
 }
 
 /* What a node makes of a frame that has come; agents write into a copy. True: it is the owner's. */
-static bool node_recv(struct fabric *f, uint32_t node, uint32_t port, const uint8_t *bytes,
-		      uint32_t length)
+static bool node_recv(struct fabric *f, uint32_t node, uint32_t port, const struct fabric_frame *fr)
 {
 	struct engine_node *n = &f->nodes[node];
+	const uint8_t *bytes = fr->data->at;
+	uint32_t length = fr->bytes;
 	struct fabric_way way;
-	struct iba_lrh h;
+	struct iba_lrh h = engine_head_of(fr);
 
+	if (fr->has_head && fr->is_data && fabric_node_is_owners(&n->agents, port, &h, length))
+		return true;
 	if (iba_lrh_decode(&h, bytes, length) == WEFT_OK &&
 	    !engine_is_for_agents(bytes, length, &h)) {
 		way = fabric_node_recv_data(&n->agents, port, bytes, length);
@@ -351,7 +354,7 @@ uint32_t fabric_peek(struct fabric *f, uint32_t node, uint32_t port, const uint8
 		if (fr->is_routed)
 			return fr->bytes;
 		fr->is_routed = true;
-		if (node_recv(f, node, port, *bytes, fr->bytes))
+		if (node_recv(f, node, port, fr))
 			return fr->bytes;
 		take_last(f, fr->lane);
 	}

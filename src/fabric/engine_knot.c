@@ -52,9 +52,9 @@ static uint32_t next_holder(const struct knot *k, const struct fabric_lane *in, 
 		for (uint32_t left = l->sending_lanes; left; left &= left - 1) {
 			uint32_t lane = (uint32_t)__builtin_ctz(left);
 
-			if (l->sending[lane]->lane != in)
+			if (l->out[lane].sending->lane != in)
 				continue;
-			*flits += l->sending[lane]->flits;
+			*flits += l->out[lane].sending->flits;
 			++*port;
 			return number_of(end, lane);
 		}

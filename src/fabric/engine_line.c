@@ -15,25 +15,22 @@ struct engine_flight_slab {
 	struct engine_flight flights[SLAB_FLIGHTS];
 };
 
-/* NULL when memory is short. */
-static struct engine_flight *flight_new(struct fabric *f)
+/* The one that is used next; it is not taken yet. NULL when memory is short. */
+static struct engine_flight *flight_next(struct fabric *f)
 {
-	struct engine_flight *flight = f->flights;
 	struct engine_flight_slab *s;
 
-	if (flight) {
-		f->flights = flight->next;
-		return flight;
-	}
+	if (f->flights)
+		return CONTAINER_OF(f->flights, struct engine_flight, timer);
 	s = aligned_alloc(FABRIC_LINE_BYTES, sizeof(*s));
 	if (!s)
 		return NULL;
 	memset(s, 0, sizeof(*s));
 	s->next = f->flight_slabs;
 	f->flight_slabs = s;
-	for (uint32_t i = 1; i < SLAB_FLIGHTS; i++) {
-		s->flights[i].next = f->flights;
-		f->flights = &s->flights[i];
+	for (uint32_t i = SLAB_FLIGHTS; i > 0; i--) {
+		s->flights[i - 1].timer.next = f->flights;
+		f->flights = &s->flights[i - 1].timer;
 	}
 	return &s->flights[0];
 }
@@ -110,8 +107,8 @@ void engine_line_stir(struct fabric *f, uint32_t end)
 {
 	const struct engine_end *e = &f->ends[end];
 
-	if (f->cables[end / 2].is_trunk || !fabric_link_is_idle(&e->link) ||
-	    e->link.ack_at_ns <= f->now_ns || is_due_unset(e))
+	if (e->is_trunks || !fabric_link_is_idle(&e->link) || e->link.ack_at_ns <= f->now_ns ||
+	    is_due_unset(e))
 		engine_mark_end(f, end);
 }
 
@@ -126,8 +123,8 @@ static void stretch_take(struct fabric *f, struct engine_end *to, const struct f
 	if (begin == end)
 		return;
 	part.sequence = (uint16_t)(part.sequence + begin);
-	part.index += begin;
-	part.flits = end - begin;
+	part.index = (uint8_t)(part.index + begin);
+	part.flits = (uint8_t)(end - begin);
 	fabric_link_take(&to->link, f->now_ns, &part);
 }
 
@@ -166,10 +163,10 @@ static void lossy_take(struct fabric *f, uint32_t end, const struct fabric_run *
 
 static void take(struct fabric *f, uint32_t end, const struct fabric_run *r, uint64_t tail_ns)
 {
-	struct engine_end *to = &f->ends[end], *from = &f->ends[end ^ 1];
+	struct engine_end *to = &f->ends[end];
 
-	if (from->one_in_bits > 0)
-		lossy_take(f, end, r, from->one_in_bits);
+	if (to->one_in_bits > 0)
+		lossy_take(f, end, r, to->one_in_bits);
 	else
 		fabric_link_take(&to->link, f->now_ns, r);
 	engine_line_stir(f, end);
@@ -182,20 +179,21 @@ static void take(struct fabric *f, uint32_t end, const struct fabric_run *r, uin
 
 void engine_line_arrive(struct fabric *f, struct engine_flight *own_flight)
 {
-	if (f->ends[own_flight->to].life == own_flight->life)
-		take(f, own_flight->to, &own_flight->run, own_flight->tail_ns);
-	own_flight->next = f->flights;
-	f->flights = own_flight;
+	const struct wheel_timer *t = &own_flight->timer;
+
+	if (f->ends[t->of].life == own_flight->life)
+		take(f, t->of, &own_flight->run, t->at_ns + own_flight->tail_after_ns);
+	own_flight->timer.next = f->flights;
+	f->flights = &own_flight->timer;
 }
 
 /* ---- Leaving -------------------------------------------------------------------------------- */
 
 /* That it may go on when its head is there: no flit of it can be asked for anew (FAB-18). */
-static bool is_cut_through(const struct fabric *f, const struct engine_end *from,
-			   const struct engine_end *to, const struct fabric_run *r)
+static bool is_cut_through(const struct fabric *f, uint32_t end, const struct fabric_run *r)
 {
-	return f->cfg.is_cut_through && r->kind == FLIT_FRAME && from->one_in_bits == 0 &&
-	       f->nodes[to->node].agents.cfg.type == SM_NODE_SWITCH &&
+	return f->cfg.is_cut_through && r->kind == FLIT_FRAME && f->ends[end].one_in_bits == 0 &&
+	       engine_is_switch(&f->nodes[f->ends[end ^ 1].node]) &&
 	       r->index + r->flits == r->frame->flits;
 }
 
@@ -206,13 +204,13 @@ static uint64_t ns_of(uint64_t x16)
 
 /*
  * The line is taken while the run's flits are on it, and until the last one of a frame that is
- * still coming in has come.
+ * still coming in has come. The run is the flight's, which is taken; NULL: there is none.
  */
-static void fly(struct fabric *f, uint32_t end, const struct fabric_run *r)
+static void fly(struct fabric *f, uint32_t end, const struct fabric_run *r,
+		struct engine_flight *flight)
 {
-	struct engine_end *from = &f->ends[end], *to = &f->ends[end ^ 1];
-	uint64_t start_x16 = f->now_ns * X16, crossing_ns = f->cfg.cable_ns, at_ns;
-	struct engine_flight *flight = flight_new(f);
+	struct engine_end *from = &f->ends[end];
+	uint64_t start_x16 = f->now_ns * X16, crossing_ns = f->cfg.cable_ns, at_ns, tail_ns;
 
 	if (from->idle_x16 > start_x16)
 		start_x16 = from->idle_x16;
@@ -222,21 +220,22 @@ static void fly(struct fabric *f, uint32_t end, const struct fabric_run *r)
 
 		if (tail_x16 > from->idle_x16)
 			from->idle_x16 = tail_x16;
-		if (f->nodes[to->node].agents.cfg.type != SM_NODE_CA)
+		if (!from->is_before_ca)
 			crossing_ns += f->cfg.switch_ns;
 	}
 	if (!flight) {
 		from->is_lossy = true; /* as if the cable had lost it */
 		return;
 	}
-	flight->run = *r;
-	flight->to = end ^ 1;
+	f->flights = flight->timer.next;
 	flight->life = from->life;
-	flight->tail_ns = ns_of(from->idle_x16) + crossing_ns;
-	at_ns = flight->tail_ns;
-	if (is_cut_through(f, from, to, r))
+	tail_ns = ns_of(from->idle_x16) + crossing_ns;
+	at_ns = tail_ns;
+	if (is_cut_through(f, end, r))
 		at_ns = ns_of(start_x16 + from->flit_x16) + crossing_ns;
+	flight->tail_after_ns = (uint32_t)(tail_ns - at_ns);
 	flight->timer.kind = ENGINE_FLIGHT;
+	flight->timer.of = end ^ 1;
 	wheel_set(f->wheel, &flight->timer, at_ns);
 }
 
@@ -271,7 +270,7 @@ static uint64_t old_at(const struct fabric *f, const struct engine_end *e, uint8
 
 	if (!engine_is_switch(n) || !fabric_link_is_stalled(&e->link, lane))
 		return UINT64_MAX;
-	return deadline_after(e->outs[lane].given_ns,
+	return deadline_after(e->link.out[lane].given_ns,
 			      engine_life_ns(n->agents.ports[e->port].info.head_of_queue_life));
 }
 
@@ -354,7 +353,7 @@ static void trunk_take(struct fabric *f, struct engine_end *e, const struct fabr
 
 void engine_line_sent(struct fabric *f, uint32_t end, const struct fabric_run *r)
 {
-	if (f->cables[end / 2].is_trunk)
+	if (f->ends[end].is_trunks)
 		trunk_take(f, &f->ends[end], r);
 	if (r->kind == FLIT_FRAME)
 		engine_relay_freed(f, end, r->lane);
@@ -374,18 +373,23 @@ void engine_line_rest(struct fabric *f, uint32_t end)
 void engine_line_send(struct fabric *f, uint32_t end)
 {
 	struct engine_end *e = &f->ends[end];
-	struct fabric_run run;
+	struct engine_flight *flight;
+	struct fabric_run run, *r;
 
-	if (f->cables[end / 2].is_trunk) {
+	if (e->is_trunks) {
 		f->cables[end / 2].has_more = true;
 		return;
 	}
-	while (engine_line_next(f, end, &run)) {
+	for (;;) {
+		flight = is_timed(f, e) ? flight_next(f) : NULL;
+		r = flight ? &flight->run : &run;
+		if (!engine_line_next(f, end, r))
+			break;
 		if (is_timed(f, e))
-			fly(f, end, &run);
+			fly(f, end, r, flight);
 		else
-			take(f, end ^ 1, &run, 0);
-		engine_line_sent(f, end, &run);
+			take(f, end ^ 1, r, 0);
+		engine_line_sent(f, end, r);
 	}
 	engine_line_rest(f, end);
 }

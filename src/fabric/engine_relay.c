@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/deadline.h"
 #include "fabric/engine.h"
 
 static struct engine_end *end_at(struct fabric *f, const struct engine_node *n, uint32_t port)
@@ -11,6 +12,22 @@ static struct engine_end *end_at(struct fabric *f, const struct engine_node *n, 
 static struct fabric_port_counts *counts_of(struct engine_node *n, uint32_t port)
 {
 	return &n->agents.ports[port].counts;
+}
+
+void engine_ports_learn(struct engine_node *n)
+{
+	struct fabric_node *a = &n->agents;
+
+	for (uint64_t left = a->stale; left; left &= left - 1) {
+		uint32_t port = (uint32_t)__builtin_ctzll(left);
+		struct engine_port *p = &n->ports[port];
+
+		p->lanes = (uint8_t)fabric_node_lanes(a, port);
+		p->open_bytes = 0;
+		if (fabric_node_is_open(a, port))
+			p->open_bytes = (uint16_t)fabric_node_bytes_max(a, port);
+	}
+	a->stale = 0;
 }
 
 /* ---- Where to ------------------------------------------------------------------------------- */
@@ -27,9 +44,27 @@ bool engine_is_for_agents(const uint8_t *bytes, uint32_t length, const struct ib
 	return bytes[at] == 0 && bytes[at + 1] == 0 && bytes[at + 2] <= AGENT_QP_MAX;
 }
 
-static bool is_for_agents(const struct fabric_frame *fr, const struct iba_lrh *h)
+void engine_head_put(struct fabric_frame *fr, const struct iba_lrh *h)
 {
-	return engine_is_for_agents(fr->data->at, fr->bytes, h);
+	fr->has_head = true;
+	fr->is_data = !engine_is_for_agents(fr->data->at, fr->bytes, h);
+	fr->to = h->to;
+	fr->level = h->level;
+}
+
+/* Nodes after the first one that a frame passes need not read it. False: it has no right head. */
+static bool head_read(struct fabric_frame *fr)
+{
+	struct iba_lrh h;
+
+	if (!fr->has_head && fabric_frame_lrh(fr, &h))
+		engine_head_put(fr, &h);
+	return fr->has_head;
+}
+
+struct iba_lrh engine_head_of(const struct fabric_frame *fr)
+{
+	return (struct iba_lrh){ .lane = fr->lane->number, .level = fr->level, .to = fr->to };
 }
 
 /* What is asked about a frame must see the lane that it is on: in its bytes any may be. */
@@ -40,10 +75,9 @@ static const uint8_t *bytes_on(struct fabric_frame *fr, uint8_t lane)
 }
 
 /* A port that looks at no data lets it pass: then the node need not be asked. */
-static bool needs_no_look(const struct engine_node *n, uint32_t port, const struct fabric_frame *fr)
+static bool needs_no_look(struct engine_node *n, uint32_t port, const struct fabric_frame *fr)
 {
-	return fr->is_data && fabric_node_is_open(&n->agents, port) &&
-	       fr->bytes <= fabric_node_bytes_max(&n->agents, port);
+	return fr->is_data && fr->bytes <= engine_port_look(n, port)->open_bytes;
 }
 
 static bool is_let_in(struct fabric *f, struct engine_node *n, uint32_t port,
@@ -85,21 +119,21 @@ static void choose_lane(struct engine_node *n, uint32_t port, struct fabric_fram
 	fr->pending = 0;
 }
 
-/* A frame at a switch that came by a port, or that the owner of port 0 has posted. */
+/* A frame at a switch that came by a port. */
 static void route(struct fabric *f, struct engine_node *n, uint32_t port, struct fabric_frame *fr)
 {
 	struct iba_lrh h;
 
-	if (fr->is_broken || !fabric_frame_lrh(fr, &h)) {
+	if (fr->is_broken || !head_read(fr)) {
 		counts_of(n, port)->receive_errors += !fr->is_broken;
 		return;
 	}
+	h = engine_head_of(fr);
 	if (fr->hops > ENGINE_HOPS_MAX) { /* its tables have a loop */
 		counts_of(n, port)->transmit_discards++;
 		return;
 	}
-	fr->is_data = !is_for_agents(fr, &h);
-	if (port > 0 && !is_let_in(f, n, port, fr, &h))
+	if (!is_let_in(f, n, port, fr, &h))
 		return;
 	fr->pending = fabric_node_outputs(&n->agents, port, &h);
 	if (fr->pending == 0)
@@ -117,8 +151,8 @@ bool engine_lane_choose(struct engine_node *n, uint32_t port, uint64_t outputs, 
 {
 	uint32_t out = (uint32_t)__builtin_ctzll(outputs);
 
-	*lane = fabric_node_lane(&n->agents, port, out, level);
-	if (*lane != IBA_LANE_MANAGEMENT)
+	*lane = fabric_node_lane_set(&n->agents, port, out, level);
+	if (*lane < engine_port_look(n, out)->lanes)
 		return true;
 	counts_of(n, out)->transmit_discards++;
 	return false;
@@ -130,8 +164,9 @@ bool engine_lane_choose(struct engine_node *n, uint32_t port, uint64_t outputs, 
 static bool is_old(const struct fabric *f, const struct engine_node *n,
 		   const struct fabric_frame *fr)
 {
-	return engine_is_switch(n) && fr->tail_ns < f->now_ns &&
-	       f->now_ns - fr->tail_ns > engine_life_ns(n->agents.switch_info.life_time);
+	return engine_is_switch(n) &&
+	       deadline_after(fr->tail_ns, engine_life_ns(n->agents.switch_info.life_time)) <
+		       f->now_ns;
 }
 
 /* True: the frame waits for this output no more. */
@@ -149,7 +184,7 @@ static bool give_to(struct fabric *f, struct engine_node *n, uint32_t port, stru
 	if (!is_let_out(f, n, port, fr))
 		return true;
 	fabric_link_give(&out->link, fr->out_lane, fr);
-	out->outs[fr->out_lane].given_ns = f->now_ns;
+	out->link.out[fr->out_lane].given_ns = f->now_ns;
 	engine_mark_end(f, n->ports[port].end);
 	return true;
 }
@@ -183,14 +218,14 @@ void engine_relay(struct fabric *f, struct fabric_lane *in)
 			continue;
 		}
 		out = end_at(f, n, (uint32_t)__builtin_ctzll(fr->pending));
-		fabric_waiting_add(&out->outs[fr->out_lane].waiting, in);
+		fabric_waiting_add(&out->link.out[fr->out_lane].waiting, in);
 	}
 }
 
 void engine_relay_freed(struct fabric *f, uint32_t end, uint32_t lane)
 {
 	struct engine_end *out = &f->ends[end];
-	struct fabric_waiting *w = &out->outs[lane].waiting;
+	struct fabric_waiting *w = &out->link.out[lane].waiting;
 
 	while (w->first && (!out->link.is_up || fabric_link_is_free(&out->link, (uint8_t)lane))) {
 		struct fabric_lane *in = fabric_waiting_pop(w);
@@ -218,16 +253,15 @@ static void arrived_at_owner(struct fabric *f, struct engine_end *to, struct fab
 {
 	struct engine_node *n = &f->nodes[to->node];
 	struct fabric_frame *fr = in->last, *head;
-	struct iba_lrh h;
 
 	if (fr->is_routed)
 		return;
-	if (!fabric_frame_lrh(fr, &h)) {
+	if (!head_read(fr)) {
 		counts_of(n, to->port)->receive_errors++;
 		fr->is_routed = fr->is_kept = true;
-	} else if (!fr->is_broken && is_for_agents(fr, &h)) {
+	} else if (!fr->is_broken && !fr->is_data) {
 		fr->is_routed = true;
-		bytes_on(fr, h.lane);
+		bytes_on(fr, in->number);
 		fr->is_kept = !engine_agent_recv(f, to->node, to->port, fr);
 	}
 	if (n->agents.cfg.type == SM_NODE_ROUTER) {

@@ -128,12 +128,14 @@ static void run_tell(const struct fabric_run *r, struct trunk_message *m)
 		.sequence = r->sequence,
 		.credit_lane = r->credit_lane,
 		.lane = r->lane,
-		.index = (uint16_t)r->index,
+		.index = r->index,
 	};
-	memcpy(to->limits, r->limits, sizeof(to->limits));
 	m->kind = r->kind == FLIT_ACK ? TRUNK_ACK : TRUNK_RUN;
-	if (r->kind == FLIT_ACK)
+	if (r->kind == FLIT_ACK) {
+		memcpy(to->limits, r->limits, sizeof(to->limits));
 		return;
+	}
+	to->limits[r->credit_lane] = r->limit;
 	at = r->index * FLIT_DATA;
 	end = at + r->flits * FLIT_DATA;
 	to->is_last = fr->is_whole && r->index + r->flits == fr->flits;

@@ -52,7 +52,7 @@ static void lane_init(struct fabric *f, struct fabric_lane *l, enum engine_lane 
 	l->number = FLIT_LANES;
 	l->kind = kind;
 	l->owner = node;
-	l->port = port;
+	l->port = (uint16_t)port;
 }
 
 static void owner_init(struct fabric *f, struct engine_owner *o, uint32_t node, uint32_t port)
@@ -94,10 +94,11 @@ static void end_init(struct fabric *f, uint32_t end, uint32_t node, uint32_t por
 	e->free.kind = ENGINE_FREE;
 	e->due.kind = ENGINE_LINK;
 	e->age.kind = ENGINE_AGE;
+	e->free.of = e->due.of = e->age.of = end;
 	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
 		e->link.in[lane].kind = ENGINE_IN;
 		e->link.in[lane].owner = node;
-		e->link.in[lane].port = port;
+		e->link.in[lane].port = (uint16_t)port;
 		e->link.in[lane].is_watched = true;
 	}
 	f->nodes[node].ports[port].end = end;
@@ -116,6 +117,12 @@ static void cable_place(struct fabric *f, uint32_t cable)
 	}
 	c->is_away = !is_here[0] && !is_here[1];
 	c->is_trunk = is_here[0] != is_here[1];
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct engine_node *other = &f->nodes[f->ends[2 * cable + 1 - i].node];
+
+		f->ends[2 * cable + i].is_trunks = c->is_trunk;
+		f->ends[2 * cable + i].is_before_ca = other->agents.cfg.type == SM_NODE_CA;
+	}
 	c->here = is_here[1];
 }
 
@@ -162,10 +169,12 @@ static bool nodes_init(struct fabric *f, const struct topology *t)
 			return false;
 		n->ports = &f->ports[ports];
 		n->due.kind = ENGINE_NODE;
+		n->due.of = node;
 		lane_init(f, &n->lane, ENGINE_AGENT, node, 0);
 		ports += t->nodes[node].ports + 1;
 		for (uint32_t port = 0; port <= t->nodes[node].ports; port++) {
 			n->ports[port].end = ENGINE_NONE;
+			n->agents.stale |= UINT64_C(1) << port;
 			if (has_owner(t, node, port))
 				owner_init(f, &f->owners[owner++], node, port);
 		}
@@ -304,7 +313,7 @@ static bool room_work(struct fabric *f)
 	if (!lane)
 		return false;
 	if (lane->kind == ENGINE_IN)
-		engine_line_stir(f, f->nodes[lane->owner].ports[lane->port].end);
+		engine_line_stir(f, (uint32_t)(engine_end_with(lane) - f->ends));
 	else
 		engine_owner_room(f, lane);
 	return true;
@@ -330,18 +339,16 @@ static void timer_work(struct fabric *f, struct wheel_timer *t)
 		engine_line_arrive(f, CONTAINER_OF(t, struct engine_flight, timer));
 		break;
 	case ENGINE_FREE:
-		engine_mark_end(f, (uint32_t)(CONTAINER_OF(t, struct engine_end, free) - f->ends));
+		engine_mark_end(f, t->of);
 		break;
 	case ENGINE_LINK:
-		engine_line_expire(f,
-				   (uint32_t)(CONTAINER_OF(t, struct engine_end, due) - f->ends));
+		engine_line_expire(f, t->of);
 		break;
 	case ENGINE_AGE:
-		engine_line_age(f, (uint32_t)(CONTAINER_OF(t, struct engine_end, age) - f->ends));
+		engine_line_age(f, t->of);
 		break;
 	case ENGINE_NODE:
-		engine_mark_node(f,
-				 (uint32_t)(CONTAINER_OF(t, struct engine_node, due) - f->nodes));
+		engine_mark_node(f, t->of);
 		break;
 	}
 }
@@ -374,10 +381,17 @@ uint32_t fabric_node_count(const struct fabric *f)
 	return f->node_count;
 }
 
+/* A caller that has got a node may have set anything. */
+static void touched(struct engine_node *n)
+{
+	n->agents.stale = UINT64_MAX >> (FABRIC_PORTS_MAX - n->agents.cfg.ports);
+}
+
 struct fabric_node *fabric_node_at(struct fabric *f, uint32_t node)
 {
 	CHECK(node < f->node_count);
 	engine_counts_settle(f, node);
+	touched(&f->nodes[node]);
 	return &f->nodes[node].agents;
 }
 
@@ -391,6 +405,7 @@ void fabric_touch(struct fabric *f, uint32_t node)
 {
 	CHECK(node < f->node_count);
 	engine_mark_node(f, node);
+	touched(&f->nodes[node]);
 	for (uint32_t port = 1; port <= f->nodes[node].agents.cfg.ports; port++) {
 		uint32_t end = f->nodes[node].ports[port].end;
 

@@ -8,7 +8,11 @@
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-enum { SLAB_BYTES = 1 << 16, SMALL = 0, LARGE = 1, SMALL_BYTES = 4 * FLIT_DATA };
+enum { SLAB_BYTES = 1 << 16, SMALL_BYTES = 4 * FLIT_DATA };
+
+/* What frames have room for. */
+static const uint16_t sizes[FABRIC_SIZES] = { FLIT_DATA, SMALL_BYTES,
+					      FABRIC_FRAME_FLITS *FLIT_DATA };
 
 struct fabric_slab {
 	_Alignas(FABRIC_LINE_BYTES) struct fabric_slab *next;
@@ -61,19 +65,22 @@ static bool more_frames(struct fabric_pool *p)
 
 static bool more_bytes(struct fabric_pool *p, uint32_t size)
 {
-	size_t room = size == SMALL ? SMALL_BYTES : (size_t)FABRIC_FRAME_FLITS * FLIT_DATA, each;
+	size_t each = sizes[size] + FABRIC_LINE_BYTES - 1;
+	struct fabric_bytes *all;
 	uint32_t count;
 	uint8_t *at;
 
-	each = sizeof(struct fabric_bytes) + room + FABRIC_LINE_BYTES - 1;
 	each -= each % FABRIC_LINE_BYTES;
-	at = more(p, each, &count);
+	at = more(p, each + sizeof(*all), &count);
 	if (!at)
 		return false;
-	for (uint32_t i = 0; i < count; i++) {
-		struct fabric_bytes *b = (struct fabric_bytes *)(void *)(at + i * each);
+	all = (struct fabric_bytes *)(void *)(at + count * each);
+	for (uint32_t i = count; i > 0; i--) {
+		struct fabric_bytes *b = &all[i - 1];
 
-		*b = (struct fabric_bytes){ .next = p->bytes[size], .size = size };
+		*b = (struct fabric_bytes){ .next = p->bytes[size],
+					    .at = at + (i - 1) * each,
+					    .size = size };
 		p->bytes[size] = b;
 	}
 	return true;
@@ -81,9 +88,11 @@ static bool more_bytes(struct fabric_pool *p, uint32_t size)
 
 static struct fabric_bytes *bytes_new(struct fabric_pool *p, uint32_t length)
 {
-	uint32_t size = length <= SMALL_BYTES ? SMALL : LARGE;
 	struct fabric_bytes *b;
+	uint32_t size = 0;
 
+	while (size + 1 < FABRIC_SIZES && length > sizes[size])
+		size++;
 	if (!p->bytes[size] && !more_bytes(p, size))
 		return NULL;
 	b = p->bytes[size];
@@ -189,8 +198,8 @@ static struct fabric_frame *coming(const struct fabric_lane *l)
 
 static void grow(struct fabric_frame *f, uint32_t flits, uint32_t bytes)
 {
-	f->flits += flits;
-	f->bytes += bytes;
+	f->flits = (uint8_t)(f->flits + flits);
+	f->bytes = (uint16_t)(f->bytes + bytes);
 	f->lane->blocks_used += flits;
 }
 
@@ -225,7 +234,11 @@ enum fabric_added fabric_lane_share(struct fabric_lane *l, const struct fabric_f
 	if (!f)
 		return FABRIC_NO_ROOM;
 	f->hops = of->hops < UINT8_MAX ? (uint8_t)(of->hops + 1) : UINT8_MAX;
-	grow(f, flits, is_last ? of->bytes - f->bytes : flits * FLIT_DATA);
+	f->has_head = of->has_head;
+	f->is_data = of->is_data;
+	f->to = of->to;
+	f->level = of->level;
+	grow(f, flits, is_last ? (uint32_t)of->bytes - f->bytes : flits * FLIT_DATA);
 	f->is_whole = is_last;
 	return FABRIC_ADDED;
 }

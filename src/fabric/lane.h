@@ -20,18 +20,19 @@
 
 enum {
 	FABRIC_FRAME_FLITS = (IBA_FRAME_MAX + FLIT_DATA - 1) / FLIT_DATA,
-	FABRIC_SIZES = 2,
+	FABRIC_SIZES = 3,
 	FABRIC_LINE_BYTES = 64 /* of a cache */
 };
 
 struct fabric_lane;
 struct fabric_slab;
 
+/* Apart from the bytes themselves, which few nodes look at. */
 struct fabric_bytes {
 	struct fabric_bytes *next; /* unused */
+	uint8_t *at;
 	uint32_t references;
 	uint32_t size; /* which of the pool's lists */
-	uint8_t at[];
 };
 
 /* A cache line. */
@@ -39,17 +40,22 @@ struct fabric_frame {
 	struct fabric_frame *next; /* on its lane, or unused */
 	struct fabric_lane *lane;
 	struct fabric_bytes *data;
-	uint64_t pending; /* outputs that it waits for, once it was routed */
-	uint64_t tail_ns; /* when its last flit came, or will */
-	uint32_t flits, bytes;
+	uint64_t pending;    /* outputs that it waits for, once it was routed */
+	uint64_t tail_ns;    /* when its last flit came, or will */
 	uint32_t references; /* outputs that have it */
-	uint16_t vcrc;	     /* as it leaves, once it was made */
-	uint8_t out_lane;    /* on which it leaves, then */
-	uint8_t hops;	     /* links that it has come by, at most 255 */
+	uint16_t bytes;
+	uint16_t vcrc; /* as it leaves, once it was made */
+	uint16_t to;   /* LID, once its head was read here or at a node before */
+	uint8_t level; /* of service, then */
+	uint8_t flits;
+	uint8_t out_lane; /* on which it leaves, once it was routed */
+	uint8_t port;	  /* where it came in, once it left its lane */
+	uint8_t hops;	  /* links that it has come by, at most 255 */
+	bool has_head;
 	bool has_vcrc;
 	bool is_whole;
 	bool is_routed;
-	bool is_data;	/* of no agents, as its route has told */
+	bool is_data;	/* of no agents, as its head has told */
 	bool is_passed; /* no more outputs get it */
 	bool is_kept;	/* by the node's agents: the owner does not get it */
 	bool is_broken; /* its VCRC was wrong: it goes no further */
@@ -59,7 +65,7 @@ _Static_assert(sizeof(struct fabric_frame) == FABRIC_LINE_BYTES, "a frame has an
 
 struct fabric_pool {
 	struct fabric_frame *frames;		  /* unused */
-	struct fabric_bytes *bytes[FABRIC_SIZES]; /* unused: small ones, large ones */
+	struct fabric_bytes *bytes[FABRIC_SIZES]; /* unused, by size */
 	struct fabric_bytes *room;		  /* fabric_pool_room()'s, or NULL */
 	struct fabric_slab *slabs;
 	struct fabric_lane *released; /* lanes that have room again */
@@ -70,14 +76,16 @@ struct fabric_pool {
 struct fabric_lane {
 	struct fabric_pool *pool;
 	struct fabric_frame *head, *last; /* next to leave; last that came */
-	uint32_t blocks_max;		  /* flits; 0: the port has no such lane */
+	struct fabric_lane *next_released, *next_waiting;
+	uint32_t blocks_max; /* flits; 0: the port has no such lane */
 	uint32_t blocks_used;
-	uint32_t port, owner;	      /* where it is, as its owner numbers ports */
+	uint32_t owner; /* where it is, as its owner numbers ports */
+	uint16_t port;
+	uint16_t taken, told;	      /* of a link: flits that came, the limit that was told */
 	uint8_t kind;		      /* which of its owner's lanes, as that says */
 	uint8_t number;		      /* FLIT_LANES: that of no link, frames of all may be there */
 	bool is_released, is_watched; /* on the pool's list; goes there when it has room again */
 	bool is_waiting;	      /* its head waits at an output */
-	struct fabric_lane *next_released, *next_waiting;
 };
 
 _Static_assert(sizeof(struct fabric_lane) == FABRIC_LINE_BYTES, "a lane has another size");
@@ -158,10 +166,12 @@ void fabric_frame_copy_on(const struct fabric_frame *f, uint8_t lane, uint8_t *t
 /* It goes to more than one port. */
 static inline bool fabric_frame_is_multicast(const struct fabric_frame *f)
 {
-	enum { TO_AT = 2, LID_FIRST = IBA_LID_MULTICAST_MIN >> 8 };
+	enum { TO_AT = 2 };
+	uint16_t to = f->to;
 
-	return f->data->at[TO_AT] >= LID_FIRST &&
-	       !(f->data->at[TO_AT] == UINT8_MAX && f->data->at[TO_AT + 1] == UINT8_MAX);
+	if (!f->has_head)
+		to = (uint16_t)(f->data->at[TO_AT] << 8 | f->data->at[TO_AT + 1]);
+	return to >= IBA_LID_MULTICAST_MIN && to != IBA_LID_PERMISSIVE;
 }
 
 /* Its local route header. False: it has none that is right. */

@@ -12,11 +12,15 @@ void fabric_link_init(struct fabric_link *l, const struct fabric_link_cfg *cfg,
 		      struct fabric_pool *pool)
 {
 	CHECK(cfg->lanes > 0 && cfg->lanes <= IBA_LANE_MANAGEMENT);
+	CHECK(cfg->lane_blocks <= FABRIC_BLOCKS_MAX);
 	memset(l, 0, sizeof(*l));
-	l->cfg = *cfg;
-	if (cfg->run_flits == 0 || cfg->run_flits > FABRIC_FRAME_FLITS)
-		l->cfg.run_flits = FABRIC_FRAME_FLITS;
-	l->lanes = ((UINT32_C(1) << cfg->lanes) - 1) | UINT32_C(1) << IBA_LANE_MANAGEMENT;
+	l->run_flits = FABRIC_FRAME_FLITS;
+	if (cfg->run_flits > 0 && cfg->run_flits < FABRIC_FRAME_FLITS)
+		l->run_flits = (uint8_t)cfg->run_flits;
+	l->lane_blocks = (uint16_t)cfg->lane_blocks;
+	l->ack_delay_ns = cfg->ack_delay_ns;
+	l->resend_ns = cfg->resend_ns;
+	l->lanes = (uint16_t)(((1U << cfg->lanes) - 1) | 1U << IBA_LANE_MANAGEMENT);
 	l->resend_at_ns = l->ack_at_ns = UINT64_MAX;
 	fabric_arbiter_init(&l->arbiter);
 	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
@@ -28,18 +32,30 @@ void fabric_link_init(struct fabric_link *l, const struct fabric_link_cfg *cfg,
 
 static uint16_t limit_of(const struct fabric_link *l, uint32_t lane)
 {
-	return (uint16_t)(l->taken[lane] + fabric_lane_room(&l->in[lane]));
+	return (uint16_t)(l->in[lane].taken + fabric_lane_room(&l->in[lane]));
 }
 
 /* Whether the other end may have used up half of the room that it knows of, or a frame's. */
 static void hunger_look(struct fabric_link *l, uint32_t lane)
 {
-	uint32_t half = l->in[lane].blocks_max / 2;
+	const struct fabric_lane *in = &l->in[lane];
+	uint32_t half = in->blocks_max / 2;
 	uint32_t enough = half > FABRIC_FRAME_FLITS ? half : FABRIC_FRAME_FLITS;
-	uint16_t known = (uint16_t)(l->told[lane] - l->taken[lane]);
+	uint16_t known = (uint16_t)(in->told - in->taken);
 
-	l->hungry_lanes &= ~(UINT32_C(1) << lane);
-	l->hungry_lanes |= (uint32_t)(known < enough) << lane;
+	l->hungry_lanes = (uint16_t)(l->hungry_lanes & ~(1U << lane));
+	if (known < enough)
+		l->hungry_lanes = (uint16_t)(l->hungry_lanes | 1U << lane);
+}
+
+/* The other end is told the limit of a lane. One that has had no use is as it was told first. */
+static uint16_t limit_tell(struct fabric_link *l, uint32_t lane)
+{
+	if (!((l->used_lanes | l->hungry_lanes) >> lane & 1))
+		return l->lane_blocks;
+	l->in[lane].told = limit_of(l, lane);
+	hunger_look(l, lane);
+	return l->in[lane].told;
 }
 
 /* Nothing is sent before the first acknowledgement of the other end, which tells the limits. */
@@ -51,8 +67,11 @@ void fabric_link_up(struct fabric_link *l)
 	l->run_begin = l->run_next = l->run_end = 0;
 	memset(l->sent, 0, sizeof(l->sent));
 	memset(l->limits, 0, sizeof(l->limits));
-	memset(l->taken, 0, sizeof(l->taken));
-	memset(l->told, 0, sizeof(l->told));
+	l->used_lanes = 0;
+	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
+		l->in[lane].taken = l->in[lane].told = 0;
+		l->used_lanes = (uint16_t)(l->used_lanes | (l->in[lane].blocks_used > 0) << lane);
+	}
 	l->hungry_lanes = l->lanes;
 	l->unacknowledged = 0;
 	l->wants_resend = l->has_asked = l->is_stalled = l->wants_ack = false;
@@ -84,9 +103,9 @@ void fabric_link_down(struct fabric_link *l)
 	l->acked = l->next = l->end;
 	l->run_next = l->run_end;
 	for (uint32_t lane = 0; lane < FLIT_LANES; lane++) {
-		if (l->sending[lane])
-			drop(l, l->sending[lane]);
-		l->sending[lane] = NULL;
+		if (l->out[lane].sending)
+			drop(l, l->out[lane].sending);
+		l->out[lane].sending = NULL;
 		if (l->in[lane].blocks_max > 0)
 			fabric_lane_cut(&l->in[lane]);
 	}
@@ -100,9 +119,9 @@ void fabric_link_give(struct fabric_link *l, uint8_t lane, struct fabric_frame *
 {
 	CHECK(fabric_link_is_free(l, lane));
 	f->references++;
-	l->sending[lane] = f;
+	l->out[lane].sending = f;
 	l->sending_at[lane] = 0;
-	l->sending_lanes |= UINT32_C(1) << lane;
+	l->sending_lanes = (uint16_t)(l->sending_lanes | 1U << lane);
 }
 
 /* Limits and counts are modulo 2^16, and never half of that apart. */
@@ -115,9 +134,9 @@ static uint32_t credit_of(const struct fabric_link *l, uint32_t lane)
 
 bool fabric_link_is_stalled(const struct fabric_link *l, uint8_t lane)
 {
-	const struct fabric_frame *f = l->sending[lane];
+	const struct fabric_frame *f = l->out[lane].sending;
 
-	return f && credit_of(l, lane) < f->flits - l->sending_at[lane];
+	return f && credit_of(l, lane) + l->sending_at[lane] < f->flits;
 }
 
 /*
@@ -138,13 +157,18 @@ static uint32_t ready_lanes(struct fabric_link *l)
 	return ready;
 }
 
+static void sending_end(struct fabric_link *l, uint8_t lane)
+{
+	l->out[lane].sending = NULL;
+	l->sending_lanes = (uint16_t)(l->sending_lanes & ~(1U << lane));
+}
+
 bool fabric_link_withdraw(struct fabric_link *l, uint8_t lane)
 {
-	if (!l->sending[lane] || l->sending_at[lane] > 0)
+	if (!l->out[lane].sending || l->sending_at[lane] > 0)
 		return false;
-	drop(l, l->sending[lane]);
-	l->sending[lane] = NULL;
-	l->sending_lanes &= ~(UINT32_C(1) << lane);
+	drop(l, l->out[lane].sending);
+	sending_end(l, lane);
 	return true;
 }
 
@@ -153,7 +177,7 @@ static void watch(struct fabric_link *l, uint64_t now_ns)
 	if (l->acked == l->end && !l->is_stalled)
 		l->resend_at_ns = UINT64_MAX;
 	else if (l->resend_at_ns == UINT64_MAX)
-		l->resend_at_ns = deadline_after(now_ns, l->cfg.resend_ns);
+		l->resend_at_ns = deadline_after(now_ns, l->resend_ns);
 }
 
 static void ack_send(struct fabric_link *l, struct fabric_run *r)
@@ -169,8 +193,7 @@ static void ack_send(struct fabric_link *l, struct fabric_run *r)
 	for (uint32_t left = l->lanes; left; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left);
 
-		r->limits[lane] = l->told[lane] = limit_of(l, lane);
-		hunger_look(l, lane);
+		r->limits[lane] = limit_tell(l, lane);
 	}
 	l->owes_ack = l->wants_resend = l->wants_ack = false;
 	l->unacknowledged = 0;
@@ -178,25 +201,30 @@ static void ack_send(struct fabric_link *l, struct fabric_run *r)
 	l->counts.acks_sent++;
 }
 
+/* All that the link has, in turn. */
+static uint8_t lane_after(const struct fabric_link *l, uint8_t lane)
+{
+	uint32_t above = l->lanes & ~((2U << lane) - 1);
+
+	return (uint8_t)__builtin_ctz(above ? above : l->lanes);
+}
+
 /* From `next` on to the end of its run. */
 static void piece_send(struct fabric_link *l, struct fabric_run *r)
 {
 	const struct fabric_sent *s = &l->window[l->run_next % FABRIC_RUNS];
-	uint32_t skipped = (uint16_t)(l->next - s->sequence), credit_lane = l->credit_lane;
+	uint32_t skipped = (uint16_t)(l->next - s->sequence);
 
 	r->kind = FLIT_FRAME;
 	r->wants_resend = r->wants_ack = false;
 	r->frame = s->frame;
 	r->lane = s->lane;
 	r->sequence = l->next;
-	r->index = s->index + skipped;
-	r->flits = s->flits - skipped;
+	r->index = (uint8_t)(s->index + skipped);
+	r->flits = (uint8_t)(s->flits - skipped);
 	r->credit_lane = l->credit_lane;
-	r->limits[credit_lane] = l->told[credit_lane] = limit_of(l, credit_lane);
-	hunger_look(l, credit_lane);
-	do {
-		l->credit_lane = (l->credit_lane + 1) % FLIT_LANES;
-	} while (!(l->lanes >> l->credit_lane & 1));
+	r->limit = limit_tell(l, r->credit_lane);
+	l->credit_lane = lane_after(l, l->credit_lane);
 	l->next = (uint16_t)(l->next + r->flits);
 	l->run_next++;
 	l->counts.flits_sent += r->flits;
@@ -213,11 +241,11 @@ static void frame_count(struct fabric_link *l, const struct fabric_frame *f)
 /* The next flits of a lane's frame enter the window. */
 static void piece_begin(struct fabric_link *l, uint32_t ready, uint8_t lane)
 {
-	struct fabric_frame *f = l->sending[lane];
+	struct fabric_frame *f = l->out[lane].sending;
 	uint32_t most = FABRIC_WINDOW - (uint16_t)(l->end - l->acked);
 	uint32_t flits = f->flits - l->sending_at[lane];
 
-	most = most < l->cfg.run_flits ? most : l->cfg.run_flits;
+	most = most < l->run_flits ? most : l->run_flits;
 	flits = flits < most ? flits : most;
 	if (flits > 1)
 		flits = 1 + fabric_arbiter_more(&l->arbiter, ready, lane, flits - 1);
@@ -233,8 +261,7 @@ static void piece_begin(struct fabric_link *l, uint32_t ready, uint8_t lane)
 	l->sending_at[lane] = (uint8_t)(l->sending_at[lane] + flits);
 	if (l->sending_at[lane] < f->flits)
 		return;
-	l->sending[lane] = NULL;
-	l->sending_lanes &= ~(UINT32_C(1) << lane);
+	sending_end(l, lane);
 	frame_count(l, f);
 }
 
@@ -247,7 +274,7 @@ static bool owes_credit(const struct fabric_link *l)
 	for (uint32_t left = l->hungry_lanes; left; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left);
 
-		if (limit_of(l, lane) != l->told[lane])
+		if (limit_of(l, lane) != l->in[lane].told)
 			return true;
 	}
 	return false;
@@ -261,7 +288,7 @@ static bool owes_news(const struct fabric_link *l)
 static bool has_window(const struct fabric_link *l)
 {
 	return (uint16_t)(l->end - l->acked) < FABRIC_WINDOW &&
-	       l->run_end - l->run_begin < FABRIC_RUNS;
+	       (uint16_t)(l->run_end - l->run_begin) < FABRIC_RUNS;
 }
 
 bool fabric_link_is_idle(const struct fabric_link *l)
@@ -307,7 +334,9 @@ bool fabric_link_send(struct fabric_link *l, uint64_t now_ns, struct fabric_run 
 
 size_t fabric_run_encode(const struct fabric_run *r, uint32_t flit, uint8_t bytes[FLIT_BYTES_MAX])
 {
-	struct flit f = { .kind = r->kind, .lane = r->lane, .credit_lane = r->credit_lane };
+	struct flit f = { .kind = (enum flit_kind)r->kind,
+			  .lane = r->lane,
+			  .credit_lane = r->credit_lane };
 	uint8_t data[FLIT_DATA];
 
 	CHECK(flit < r->flits);
@@ -318,7 +347,7 @@ size_t fabric_run_encode(const struct fabric_run *r, uint32_t flit, uint8_t byte
 		memcpy(f.limits, r->limits, sizeof(f.limits));
 		return flit_encode(&f, bytes);
 	}
-	f.limits[f.credit_lane] = r->limits[f.credit_lane];
+	f.limits[f.credit_lane] = r->limit;
 	f.data = data;
 	f.data_bytes = (uint8_t)fabric_frame_flit(r->frame, r->index + flit, r->lane, data);
 	f.is_first = r->index + flit == 0;
@@ -401,7 +430,8 @@ static void ack_take(struct fabric_link *l, uint64_t now_ns, const struct fabric
 static void taken(struct fabric_link *l, uint64_t now_ns, uint32_t lane, uint32_t flits)
 {
 	l->expected = (uint16_t)(l->expected + flits);
-	l->taken[lane] = (uint16_t)(l->taken[lane] + flits);
+	l->in[lane].taken = (uint16_t)(l->in[lane].taken + flits);
+	l->used_lanes = (uint16_t)(l->used_lanes | 1U << lane);
 	hunger_look(l, lane);
 	l->has_asked = false;
 	l->counts.flits_taken += flits;
@@ -413,11 +443,11 @@ static void taken(struct fabric_link *l, uint64_t now_ns, uint32_t lane, uint32_
 		if (fabric_frame_is_multicast(f))
 			l->counts.multicast_taken++;
 	}
-	l->unacknowledged += flits;
+	l->unacknowledged = (uint16_t)(l->unacknowledged + flits);
 	if (l->unacknowledged >= FABRIC_ACK_FLITS)
 		l->owes_ack = true;
 	else if (l->ack_at_ns == UINT64_MAX)
-		l->ack_at_ns = deadline_after(now_ns, l->cfg.ack_delay_ns);
+		l->ack_at_ns = deadline_after(now_ns, l->ack_delay_ns);
 }
 
 /* False: it is taken later, or was already. */
@@ -462,7 +492,7 @@ void fabric_link_take(struct fabric_link *l, uint64_t now_ns, const struct fabri
 		ack_take(l, now_ns, r);
 		return;
 	}
-	limit_learn(l, r->credit_lane, r->limits[r->credit_lane]);
+	limit_learn(l, r->credit_lane, r->limit);
 	if (!is_due(l, r->sequence, r->flits))
 		return;
 	had = (uint16_t)(l->expected - r->sequence);

@@ -21,17 +21,18 @@
 #include "fabric/lane.h"
 
 enum {
-	FABRIC_WINDOW = 256, /* flits sent and not acknowledged, at most */
-	FABRIC_RUNS = 64,    /* in as many runs */
-	FABRIC_ACK_FLITS = 8 /* acknowledged by one, or a run if that has more */
+	FABRIC_WINDOW = 256,  /* flits sent and not acknowledged, at most */
+	FABRIC_RUNS = 64,     /* in as many runs */
+	FABRIC_ACK_FLITS = 8, /* acknowledged by one, or a run if that has more */
+	FABRIC_BLOCKS_MAX = INT16_MAX
 };
 
 struct fabric_link_cfg {
 	uint32_t lanes;	       /* 0 to lanes - 1, and lane 15; at most 15 */
-	uint32_t lane_blocks;  /* of each buffer */
+	uint32_t lane_blocks;  /* of each buffer; at most FABRIC_BLOCKS_MAX */
 	uint32_t run_flits;    /* at most; 0: as many as a frame has */
-	uint64_t ack_delay_ns; /* until fewer flits are acknowledged */
-	uint64_t resend_ns;    /* without an acknowledgement until flits are sent again */
+	uint32_t ack_delay_ns; /* until fewer flits are acknowledged */
+	uint32_t resend_ns;    /* without an acknowledgement until flits are sent again */
 };
 
 struct fabric_link_counts {
@@ -50,13 +51,15 @@ struct fabric_link_counts {
 
 /* Flits of a frame, or an acknowledgement, as struct flit has them. */
 struct fabric_run {
-	enum flit_kind kind;
-	bool wants_resend, wants_ack;
+	struct fabric_frame *frame; /* at the sender; NULL: an acknowledgement */
+	uint16_t sequence;	    /* of the first flit */
+	uint16_t limit;		    /* of credit_lane */
+	uint8_t index, flits;	    /* the first one in its frame; how many */
 	uint8_t lane, credit_lane;
-	uint16_t sequence;	     /* of the first flit */
-	uint16_t limits[FLIT_LANES]; /* of pieces: that of credit_lane */
-	uint32_t index, flits;	     /* the first one in its frame; how many */
-	struct fabric_frame *frame;  /* at the sender */
+	uint8_t kind; /* enum flit_kind */
+	/* Of an acknowledgement: */
+	bool wants_resend, wants_ack;
+	uint16_t limits[FLIT_LANES];
 };
 
 /* A run that was sent. */
@@ -69,9 +72,17 @@ struct fabric_sent {
 
 _Static_assert(FABRIC_FRAME_FLITS <= UINT8_MAX, "a frame has too many flits to count them so");
 
+/* What leaves on a lane: half a cache line. */
+struct fabric_out {
+	struct fabric_frame *sending; /* or NULL */
+	/* The caller's: */
+	struct fabric_waiting waiting;
+	uint64_t given_ns; /* when it gave the frame */
+};
+
 /*
  * Fields are in the order of cache lines, as far as the link begins with one: those that each frame
- * needs come together, by direction, then those of a lane. A fabric has very many ends.
+ * needs come first, then those of a lane. A fabric has very many ends.
  */
 struct fabric_link {
 	/*
@@ -80,29 +91,38 @@ struct fabric_link {
 	 */
 	uint16_t acked, next, end;
 	uint16_t expected; /* in */
-	uint32_t run_begin, run_next, run_end;
-	uint32_t lanes;		/* a bit for each */
-	uint32_t sending_lanes; /* a bit for each that has a frame */
+	uint16_t run_begin, run_next, run_end;
+	uint16_t lanes;		/* a bit for each */
+	uint16_t sending_lanes; /* a bit for each that has a frame */
 	bool is_up;
 	bool is_stalled, wants_ack;
 	/* In. */
 	bool owes_ack, wants_resend, has_asked;
-	uint8_t credit_lane;   /* whose limit the next run tells */
-	uint32_t hungry_lanes; /* on which the other end may soon know of too little room */
-	uint32_t unacknowledged;
+	uint16_t hungry_lanes;	 /* on which the other end may soon know of too little room */
+	uint16_t used_lanes;	 /* on which anything has come since it is up, or had before */
+	uint16_t unacknowledged; /* flits */
+	uint8_t credit_lane;	 /* whose limit the next run tells */
+	/* As in struct fabric_link_cfg. */
+	uint8_t run_flits;
+	uint16_t lane_blocks;
+	uint32_t ack_delay_ns, resend_ns;
 	uint64_t ack_at_ns, resend_at_ns;
 
-	uint16_t taken[FLIT_LANES], told[FLIT_LANES]; /* in: flits; the limits that were told */
 	uint16_t sent[FLIT_LANES], limits[FLIT_LANES];
 	struct fabric_link_counts counts;
-	struct fabric_link_cfg cfg;
+	uint8_t sending_at[FLIT_LANES]; /* flits that were sent of what is being sent */
 	struct fabric_arbiter arbiter;
-	uint8_t sending_at[FLIT_LANES]; /* flits that were sent of what is in `sending` */
-	struct fabric_frame *sending[FLIT_LANES];
-	uint8_t apart[FABRIC_LINE_BYTES / 2]; /* a lane lies in one cache line */
+	struct fabric_out out[FLIT_LANES];
 	struct fabric_lane in[FLIT_LANES];
 	struct fabric_sent window[FABRIC_RUNS];
 };
+
+_Static_assert(offsetof(struct fabric_link, sent) == FABRIC_LINE_BYTES &&
+		       offsetof(struct fabric_link, counts) == 2 * FABRIC_LINE_BYTES &&
+		       offsetof(struct fabric_link, out) % FABRIC_LINE_BYTES == 0 &&
+		       offsetof(struct fabric_link, in) % FABRIC_LINE_BYTES == 0 &&
+		       sizeof(struct fabric_link) % FABRIC_LINE_BYTES == 0,
+	       "what lies in a cache line of a link does not");
 
 /* It is down, and takes memory for what comes in from the pool. */
 void fabric_link_init(struct fabric_link *l, const struct fabric_link_cfg *cfg,
@@ -117,7 +137,7 @@ void fabric_link_down(struct fabric_link *l);
 /* Whether a frame may be given on this lane: one at a time (FAB-14). */
 static inline bool fabric_link_is_free(const struct fabric_link *l, uint8_t lane)
 {
-	return l->is_up && l->lanes >> lane & 1 && !l->sending[lane];
+	return l->is_up && (l->lanes & ~l->sending_lanes) >> lane & 1;
 }
 
 /* Adds a reference to the frame. */

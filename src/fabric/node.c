@@ -95,6 +95,7 @@ void fabric_node_fini(struct fabric_node *n)
 
 void node_change(struct fabric_node *n, uint32_t port, uint32_t changes)
 {
+	n->stale |= UINT64_C(1) << port;
 	n->ports[port].changes |= changes;
 	n->changed |= changes ? UINT64_C(1) << port : 0;
 }

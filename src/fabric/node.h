@@ -103,6 +103,7 @@ struct fabric_node {
 	uint8_t description[SM_DESCRIPTION_BYTES];
 	struct fabric_trap *traps;
 	uint64_t changed; /* a bit for each port that has changes */
+	uint64_t stale;	  /* a bit for each port whose info may be another; the caller clears it */
 	uint64_t tid;	  /* of the next trap */
 	uint64_t trap_due_ns;
 	/* Frames that the node dropped, for people; why it did so last. */
@@ -179,6 +180,13 @@ static inline uint32_t fabric_node_lanes(const struct fabric_node *n, uint32_t p
 	return code >= 5 ? 15 : (1U << code) / 2;
 }
 
+/* What the table has for a level, in use or not. */
+static inline uint8_t fabric_node_lane_set(const struct fabric_node *n, uint32_t in, uint32_t out,
+					   uint8_t level)
+{
+	return n->lane_of[(out * (n->cfg.ports + 1) + in) * SM_LEVELS + level];
+}
+
 /*
  * The lane on which a frame of data leaves; `in` is 0 if it is the node's own. IBA_LANE_MANAGEMENT:
  * its level has none there, and it is discarded.
@@ -186,7 +194,7 @@ static inline uint32_t fabric_node_lanes(const struct fabric_node *n, uint32_t p
 static inline uint8_t fabric_node_lane(const struct fabric_node *n, uint32_t in, uint32_t out,
 				       uint8_t level)
 {
-	uint8_t lane = n->lane_of[(out * (n->cfg.ports + 1) + in) * SM_LEVELS + level];
+	uint8_t lane = fabric_node_lane_set(n, in, out, level);
 
 	return lane < fabric_node_lanes(n, out) ? lane : IBA_LANE_MANAGEMENT;
 }
@@ -230,6 +238,13 @@ struct fabric_way fabric_node_recv_data(struct fabric_node *n, uint32_t port, co
 					uint32_t length);
 struct fabric_way fabric_node_post_data(struct fabric_node *n, uint32_t port, const uint8_t *bytes,
 					uint32_t length);
+
+/*
+ * Whether fabric_node_recv_data() has nothing to say about a frame but that it is for the owner of
+ * an endnode's port. False: ask it.
+ */
+bool fabric_node_is_owners(const struct fabric_node *n, uint32_t port, const struct iba_lrh *h,
+			   uint32_t length);
 
 /* What the node sends on its own, traps: call it until it goes nowhere, after any other call. */
 struct fabric_way fabric_node_next(struct fabric_node *n, uint64_t now_ns, uint8_t *bytes);

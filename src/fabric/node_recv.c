@@ -186,6 +186,14 @@ struct fabric_way fabric_node_recv_data(struct fabric_node *n, uint32_t port, co
 	return data_recv(&v, &g, length);
 }
 
+bool fabric_node_is_owners(const struct fabric_node *n, uint32_t port, const struct iba_lrh *h,
+			   uint32_t length)
+{
+	return !node_is_switch(n) && n->ports[port].info.state == SM_PORT_ACTIVE &&
+	       length <= fabric_node_bytes_max(n, port) && h->lane < fabric_node_lanes(n, port) &&
+	       node_has_lid(&n->ports[port], h->to);
+}
+
 struct fabric_way fabric_node_post(struct fabric_node *n, uint64_t now_ns, uint32_t port,
 				   uint8_t *bytes, uint32_t length)
 {

@@ -24,7 +24,7 @@ int fabric_switch_init(struct fabric_switch *s, const struct fabric_switch_cfg *
 	for (uint32_t port = 1; port <= cfg->ports; port++) {
 		fabric_link_init(&s->ports[port].link, &cfg->link, pool);
 		for (uint32_t lane = 0; lane < FLIT_LANES; lane++)
-			s->ports[port].link.in[lane].port = port;
+			s->ports[port].link.in[lane].port = (uint16_t)port;
 	}
 	return 0;
 }
@@ -63,7 +63,7 @@ static bool choose_lane(struct fabric_switch *s, struct fabric_frame *f, const s
 	if (h->lane == IBA_LANE_MANAGEMENT)
 		return true;
 	f->out_lane = out->lane_of[h->level];
-	return f->out_lane < out->link.cfg.lanes;
+	return f->out_lane != IBA_LANE_MANAGEMENT && out->link.lanes >> f->out_lane & 1;
 }
 
 static void route(struct fabric_switch *s, uint32_t port, struct fabric_frame *f)
@@ -111,6 +111,11 @@ static bool give(struct fabric_switch *s, struct fabric_frame *f)
 	return f->pending == 0;
 }
 
+static struct fabric_waiting *waiting_for(struct fabric_switch *s, const struct fabric_frame *f)
+{
+	return &s->ports[__builtin_ctzll(f->pending)].link.out[f->out_lane].waiting;
+}
+
 /* One that goes to several outputs waits for one after the other. */
 void fabric_switch_arrived(struct fabric_switch *s, uint32_t port, uint32_t lane)
 {
@@ -123,8 +128,7 @@ void fabric_switch_arrived(struct fabric_switch *s, uint32_t port, uint32_t lane
 		if (give(s, f))
 			fabric_lane_pass(in);
 		else
-			fabric_waiting_add(
-				&s->ports[__builtin_ctzll(f->pending)].waiting[f->out_lane], in);
+			fabric_waiting_add(waiting_for(s, f), in);
 	}
 }
 
@@ -132,7 +136,7 @@ void fabric_switch_arrived(struct fabric_switch *s, uint32_t port, uint32_t lane
 void fabric_switch_freed(struct fabric_switch *s, uint32_t port, uint32_t lane)
 {
 	struct fabric_port *out = &s->ports[port];
-	struct fabric_waiting *w = &out->waiting[lane];
+	struct fabric_waiting *w = &out->link.out[lane].waiting;
 
 	while (w->first && (!out->link.is_up || fabric_link_is_free(&out->link, (uint8_t)lane))) {
 		struct fabric_lane *in = fabric_waiting_pop(w);

@@ -21,7 +21,6 @@ enum {
 
 struct fabric_port {
 	struct fabric_link link;
-	struct fabric_waiting waiting[FLIT_LANES];
 	uint8_t lane_of[FLIT_LANES]; /* by service level: of what leaves here */
 	uint64_t relay_errors;	     /* came in, and no port has the destination, or no such lane */
 	uint64_t discards;	     /* were to leave here while the link was down */

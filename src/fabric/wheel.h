@@ -17,7 +17,8 @@ struct wheel_timer {
 	struct wheel_timer *next, *prev; /* in its slot; prev of the first is not used */
 	uint64_t at_ns;
 	uint16_t slot; /* counted from 1 over all levels; 0: not set */
-	uint16_t kind; /* the owner's */
+	uint16_t kind; /* the owner's, as is what it is of */
+	uint32_t of;
 };
 
 struct wheel_slot {

@@ -319,16 +319,13 @@ static void timer_set(struct fabric_load *l, uint32_t end, uint32_t queue)
 					  X16);
 }
 
-static void timer_work(struct fabric_load *l, struct wheel_timer *t)
+static void timer_work(struct fabric_load *l, const struct wheel_timer *t)
 {
-	uint32_t queue = t->kind;
-	struct end *e = queue > 0 ? CONTAINER_OF(t, struct end, timers[1])
-				  : CONTAINER_OF(t, struct end, timers[0]);
-	uint32_t end = (uint32_t)(e - l->ends);
+	uint32_t queue = t->kind, end = t->of;
 
 	item_make(l, end, queue);
 	timer_set(l, end, queue);
-	push(l, e);
+	push(l, &l->ends[end]);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -382,6 +379,7 @@ static bool ends_find(struct fabric_load *l, const struct topology *t)
 		l->end_of[node] = l->count;
 		l->ends[l->count].node = node;
 		l->ends[l->count].port = port;
+		l->ends[l->count].timers[0].of = l->ends[l->count].timers[1].of = l->count;
 		l->ends[l->count].timers[1].kind = 1;
 		l->count++;
 	}

@@ -79,7 +79,8 @@ TEST(test_fab_11_a_frame_keeps_its_level_and_each_link_has_a_lane_for_it)
 	EXPECT(fabric_net_post(s.net, s.ends[0], sent, length));
 	EXPECT_EQ(sent[0], 0x10);
 	bed_rest(s.net);
-	EXPECT(end_link(&s, 1)->taken[3] == flits_of(length) && end_link(&s, 1)->taken[1] == 0);
+	EXPECT(end_link(&s, 1)->in[3].taken == flits_of(length) &&
+	       end_link(&s, 1)->in[1].taken == 0);
 	EXPECT_EQ(fabric_net_take(s.net, s.ends[1], came), length);
 	EXPECT_EQ(iba_lrh_decode(&h, came, length), WEFT_OK);
 	EXPECT(h.lane == 3 && h.level == 5);
@@ -203,10 +204,10 @@ TEST(test_fab_20_frames_for_a_link_that_is_down_are_discarded)
 static uint64_t latency_ns(struct star *s)
 {
 	uint64_t begin_ns = s->net->world.now_ns;
-	uint64_t before = end_link(s, 0)->taken[1];
+	uint64_t before = end_link(s, 0)->in[1].taken;
 
 	REQUIRE(post(s, 1, 1, 1, SMALL));
-	while (end_link(s, 0)->taken[1] == before)
+	while (end_link(s, 0)->in[1].taken == before)
 		REQUIRE(fabric_net_step(s->net));
 	(void)take_all(s, 0);
 	return s->net->world.now_ns - begin_ns;
