@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cmd/topology/picture.h"
 #include "cmd/topology/topology_file.h"
@@ -141,6 +142,12 @@ static bool args_fit(struct load_args *a)
 	return is_good;
 }
 
+/* Large pages, if the system has some. */
+static void memory_told(void *at, size_t bytes)
+{
+	(void)madvise(at, bytes, MADV_HUGEPAGE);
+}
+
 static bool args_read(int argc, char **argv, struct load_args *a)
 {
 	*a = (struct load_args){ .cfg = { .routing = FABRIC_UP_DOWN,
@@ -149,7 +156,8 @@ static bool args_read(int argc, char **argv, struct load_args *a)
 					  .bytes = 4096,
 					  .load_percent = 70,
 					  .lanes = 4,
-					  .mbps = 100 } };
+					  .mbps = 100,
+					  .memory_told = memory_told } };
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--cut-through") == 0) {
 			a->cfg.is_cut_through = true;

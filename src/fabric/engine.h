@@ -155,9 +155,9 @@ struct fabric {
 	struct engine_cable *cables;
 	struct engine_end *ends;
 	struct engine_owner *owners;
+	struct fabric_store store;
 	struct fabric_pool pool;
 	struct wheel_timer *flights; /* unused */
-	struct engine_flight_slab *flight_slabs;
 	/* Lists: first and last. */
 	uint32_t ends_marked[2], nodes_marked[2];
 	struct engine_owner *ready_first, *ready_last;
@@ -231,7 +231,6 @@ uint64_t engine_life_ns(uint8_t code);
 
 /* Up if it may be and can be; else down. A link that is up begins anew. */
 void engine_link_renew(struct fabric *f, uint32_t cable);
-void engine_flights_free(struct fabric *f);
 
 /* ---- engine_trunk.c ------------------------------------------------------------------------- */
 

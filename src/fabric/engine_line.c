@@ -10,39 +10,19 @@
 
 enum { SLAB_FLIGHTS = 256, X16 = 16 };
 
-struct engine_flight_slab {
-	struct engine_flight_slab *next;
-	struct engine_flight flights[SLAB_FLIGHTS];
-};
-
 /* The one that is used next; it is not taken yet. NULL when memory is short. */
 static struct engine_flight *flight_next(struct fabric *f)
 {
-	struct engine_flight_slab *s;
+	struct engine_flight *more;
 
 	if (f->flights)
 		return CONTAINER_OF(f->flights, struct engine_flight, timer);
-	s = aligned_alloc(FABRIC_LINE_BYTES, sizeof(*s));
-	if (!s)
-		return NULL;
-	memset(s, 0, sizeof(*s));
-	s->next = f->flight_slabs;
-	f->flight_slabs = s;
-	for (uint32_t i = SLAB_FLIGHTS; i > 0; i--) {
-		s->flights[i - 1].timer.next = f->flights;
-		f->flights = &s->flights[i - 1].timer;
+	more = fabric_store_clear(&f->store, SLAB_FLIGHTS, sizeof(*more));
+	for (uint32_t i = SLAB_FLIGHTS; more && i > 0; i--) {
+		more[i - 1].timer.next = f->flights;
+		f->flights = &more[i - 1].timer;
 	}
-	return &s->flights[0];
-}
-
-void engine_flights_free(struct fabric *f)
-{
-	while (f->flight_slabs) {
-		struct engine_flight_slab *s = f->flight_slabs;
-
-		f->flight_slabs = s->next;
-		free(s);
-	}
+	return more;
 }
 
 /* ---- Bad links ------------------------------------------------------------------------------ */

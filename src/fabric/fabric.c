@@ -40,6 +40,7 @@ static int agents_init(struct fabric *f, const struct topology *t, uint32_t node
 		.mtu = f->cfg.mtu,
 		.linear_max = f->cfg.linear_max,
 		.multicast_max = f->cfg.multicast_max,
+		.store = &f->store,
 	};
 
 	return fabric_node_init(&f->nodes[node].agents, &cfg);
@@ -144,16 +145,14 @@ static bool measure(struct fabric *f, const struct topology *t, uint32_t *ports)
 
 static bool memory_get(struct fabric *f, uint32_t ports)
 {
-	const size_t ends = 2 * (size_t)f->cable_count + 1;
+	struct fabric_store *s = &f->store;
 
 	f->wheel = wheel_open(0);
-	f->nodes = calloc(f->node_count + 1U, sizeof(*f->nodes));
-	f->ports = calloc(ports + 1U, sizeof(*f->ports));
-	f->cables = calloc(f->cable_count + 1U, sizeof(*f->cables));
-	f->ends = aligned_alloc(FABRIC_LINE_BYTES, ends * sizeof(*f->ends));
-	if (f->ends)
-		memset(f->ends, 0, ends * sizeof(*f->ends));
-	f->owners = calloc(f->owner_count + 1U, sizeof(*f->owners));
+	f->nodes = fabric_store_clear(s, f->node_count, sizeof(*f->nodes));
+	f->ports = fabric_store_clear(s, ports, sizeof(*f->ports));
+	f->cables = fabric_store_clear(s, f->cable_count, sizeof(*f->cables));
+	f->ends = fabric_store_clear(s, 2 * (size_t)f->cable_count, sizeof(*f->ends));
+	f->owners = fabric_store_clear(s, f->owner_count, sizeof(*f->owners));
 	return f->wheel && f->nodes && f->ports && f->cables && f->ends && f->owners;
 }
 
@@ -213,7 +212,9 @@ enum weft_reason fabric_open(const struct topology *t, const struct fabric_cfg *
 	own->cfg = *cfg;
 	own->prng.state = cfg->seed;
 	own->ends_marked[0] = own->nodes_marked[0] = ENGINE_NONE;
+	fabric_store_init(&own->store, cfg->memory_told);
 	fabric_pool_init(&own->pool);
+	own->pool.store = &own->store;
 	if (!measure(own, t, &ports)) {
 		fabric_close(own);
 		return WEFT_R_TOPOLOGY_LIMIT;
@@ -237,14 +238,8 @@ void fabric_close(struct fabric *own_f)
 	for (uint32_t node = 0; own_f->nodes && node < own_f->node_count; node++)
 		if (own_f->nodes[node].agents.ports) /* it was initialised */
 			fabric_node_fini(&own_f->nodes[node].agents);
-	engine_flights_free(own_f);
-	fabric_pool_fini(&own_f->pool);
 	wheel_close(own_f->wheel);
-	free(own_f->nodes);
-	free(own_f->ports);
-	free(own_f->cables);
-	free(own_f->ends);
-	free(own_f->owners);
+	fabric_store_fini(&own_f->store);
 	free(own_f);
 }
 

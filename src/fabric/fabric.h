@@ -38,6 +38,8 @@ struct fabric_cfg {
 	uint64_t seed;		/* of what cables damage */
 	uint8_t mtu;		/* code of the greatest of all ports; 0: of 4096 bytes */
 	const bool *are_here;	/* nodes, the others are elsewhere; NULL: all; only for the open */
+	/* Memory comes in chunks of 2 MiB, and is told of before it is used. NULL: it does not. */
+	void (*memory_told)(void *at, size_t bytes);
 };
 
 /* What a live fabric has: no delays, four lanes. */

@@ -37,12 +37,14 @@ void fabric_pool_fini(struct fabric_pool *p)
 /* More memory, as `*count` pieces of a size; NULL: there is no more. */
 static uint8_t *more(struct fabric_pool *p, size_t size, uint32_t *count)
 {
-	struct fabric_slab *s = aligned_alloc(FABRIC_LINE_BYTES, SLAB_BYTES);
+	struct fabric_slab *s;
 
+	s = p->store ? fabric_store_take(p->store, SLAB_BYTES)
+		     : aligned_alloc(FABRIC_LINE_BYTES, SLAB_BYTES);
 	if (!s)
 		return NULL;
 	*s = (struct fabric_slab){ .next = p->slabs };
-	p->slabs = s;
+	p->slabs = p->store ? NULL : s;
 	*count = (uint32_t)((SLAB_BYTES - sizeof(*s)) / size);
 	return (uint8_t *)(s + 1);
 }

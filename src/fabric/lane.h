@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fabric/store.h"
 #include "wire/flit.h"
 #include "wire/iba_frame.h"
 
@@ -68,6 +69,7 @@ struct fabric_pool {
 	struct fabric_bytes *bytes[FABRIC_SIZES]; /* unused, by size */
 	struct fabric_bytes *room;		  /* fabric_pool_room()'s, or NULL */
 	struct fabric_slab *slabs;
+	struct fabric_store *store;   /* that has the memory; NULL: none */
 	struct fabric_lane *released; /* lanes that have room again */
 	uint64_t used;		      /* frames' bytes, each counted once */
 };

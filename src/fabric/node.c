@@ -39,18 +39,23 @@ static void switch_init(struct fabric_node *n)
 	memset(n->linear, FABRIC_NO_PORT, n->cfg.linear_max);
 }
 
+static void *take(const struct fabric_node *n, size_t count, size_t bytes)
+{
+	return n->cfg.store ? fabric_store_clear(n->cfg.store, count, bytes) : calloc(count, bytes);
+}
+
 static bool allocate(struct fabric_node *n)
 {
 	size_t ports = n->cfg.ports + 1;
 
-	n->ports = calloc(ports, sizeof(*n->ports));
-	n->lane_of = malloc(ports * ports * SM_LEVELS);
+	n->ports = take(n, ports, sizeof(*n->ports));
+	n->lane_of = take(n, ports * ports, SM_LEVELS);
 	if (!n->ports || !n->lane_of || node_traps_init(n) != 0)
 		return false;
 	if (!node_is_switch(n))
 		return true;
-	n->linear = malloc((size_t)n->cfg.linear_max + 1);
-	n->multicast = calloc((size_t)n->cfg.multicast_max + 1, sizeof(*n->multicast));
+	n->linear = take(n, n->cfg.linear_max + 1, 1);
+	n->multicast = take(n, n->cfg.multicast_max + 1, sizeof(*n->multicast));
 	return n->linear && n->multicast;
 }
 
@@ -83,10 +88,12 @@ int fabric_node_init(struct fabric_node *n, const struct fabric_node_cfg *cfg)
 
 void fabric_node_fini(struct fabric_node *n)
 {
-	free(n->ports);
-	free(n->lane_of);
-	free(n->linear);
-	free(n->multicast);
+	if (!n->cfg.store) {
+		free(n->ports);
+		free(n->lane_of);
+		free(n->linear);
+		free(n->multicast);
+	}
 	free(n->traps);
 	*n = (struct fabric_node){ .tid = 0 };
 }

@@ -38,6 +38,7 @@ struct fabric_node_cfg {
 	uint8_t widths, speeds;	 /* bits as in PortInfo; 0: 1x and 4x, 2.5 Gbit/s a lane */
 	uint32_t linear_max, multicast_max; /* of a switch: as in struct fabric_switch_cfg */
 	uint64_t trap_ns;		    /* between traps of one kind, at least; 0: 100 ms */
+	struct fabric_store *store;	    /* that has the memory; NULL: none */
 };
 
 /*

@@ -400,6 +400,7 @@ static enum weft_reason engine_open(struct fabric_load *l, const struct topology
 		.switch_ns = 100,
 		.is_cut_through = l->cfg.is_cut_through,
 		.seed = l->cfg.seed,
+		.memory_told = l->cfg.memory_told,
 	};
 	enum { FLIT_MBPS_X16 = FLIT_BYTES_MAX * 8 * 1000 * X16 };
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <weft/reason.h>
@@ -54,6 +55,7 @@ struct fabric_load_cfg {
 	uint32_t probes;
 	uint32_t mbps; /* of cables, where the topology does not tell their rates */
 	bool is_cut_through;
+	void (*memory_told)(void *at, size_t bytes); /* as in struct fabric_cfg */
 };
 
 /* In slots of an eighth of a power of 2. */

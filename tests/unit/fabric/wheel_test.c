@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/wheel.h"
 
+#include <string.h>
+
 #include "base/prng.h"
+#include "fabric/store.h"
 #include "test.h"
 
 enum { TIMERS = 500 };
@@ -69,4 +72,37 @@ TEST(test_fabric_equal_deadlines_expire_in_the_order_they_were_set)
 	EXPECT(wheel_expire(w, 5000000) == &timers[1]);
 	EXPECT(wheel_expire(w, UINT64_MAX) == NULL);
 	wheel_close(w);
+}
+
+static size_t told_bytes;
+
+static void tell(void *at, size_t bytes)
+{
+	EXPECT_EQ((uintptr_t)at % (1 << 21), 0);
+	told_bytes += bytes;
+}
+
+/* Each piece has its place, and begins a cache line; what is in chunks of large pages was told. */
+TEST(test_fabric_pieces_of_memory_lie_apart_in_chunks_that_are_told)
+{
+	enum { PIECES = 100, MOST = 100000 };
+	uint8_t *pieces[PIECES];
+	struct prng prng = { 1 };
+	struct fabric_store s;
+	size_t sizes[PIECES], sum = 0;
+
+	told_bytes = 0;
+	fabric_store_init(&s, tell);
+	for (uint32_t i = 0; i < PIECES; i++) {
+		sizes[i] = 1 + prng_below(&prng, MOST);
+		pieces[i] = fabric_store_clear(&s, 1, sizes[i]);
+		REQUIRE(pieces[i] && (uintptr_t)pieces[i] % 64 == 0 &&
+			pieces[i][sizes[i] - 1] == 0);
+		memset(pieces[i], (int)i, sizes[i]);
+		sum += sizes[i];
+		EXPECT(told_bytes >= sum && told_bytes % (1 << 21) == 0);
+	}
+	for (uint32_t i = 0; i < PIECES; i++)
+		EXPECT(pieces[i][0] == i && pieces[i][sizes[i] - 1] == i);
+	fabric_store_fini(&s);
 }
