@@ -5,6 +5,7 @@
  *   fabric.c        life of a fabric, what its callers look at
  *   engine_line.c   cables: runs of flits that leave, are under way, are damaged and arrive
  *   engine_trunk.c  cables to another process
+ *   engine_ahead.c  fetching memory in time
  *   engine_relay.c  nodes: where frames go, and wait
  *   engine_router.c frames between subnets
  *   engine_knot.c   deadlocks
@@ -38,7 +39,8 @@ enum {
 };
 
 enum engine_timer {
-	ENGINE_FLIGHT, /* a run arrives */
+	ENGINE_FLIGHT, /* a run of a frame arrives */
+	ENGINE_ACK,    /* an acknowledgement does */
 	ENGINE_FREE,   /* a line has sent its run */
 	ENGINE_LINK,   /* a link's deadline */
 	ENGINE_AGE,    /* a frame may be too old */
@@ -163,6 +165,7 @@ struct fabric {
 	struct engine_owner *ready_first, *ready_last;
 	uint32_t change_at; /* the node that is looked at next for changes */
 	uint32_t change_count;
+	bool is_large; /* its state is in no cache: later events are looked at, too */
 	struct engine_found found[ENGINE_FOUND];
 	uint8_t scratch[IBA_FRAME_MAX], transit[IBA_FRAME_MAX];
 	void (*seen)(void *of, const struct fabric_seen *frame); /* or NULL */
@@ -236,6 +239,18 @@ void engine_link_renew(struct fabric *f, uint32_t cable);
 
 /* The end of a trunk that is here, begins anew. */
 void engine_trunk_renew(struct fabric *f, uint32_t cable);
+
+/* ---- engine_ahead.c ------------------------------------------------------------------------- */
+
+/* What the timers after one that has expired need comes nearer. */
+void engine_look_ahead(const struct fabric *f);
+
+/* What owners need that are told next. */
+void engine_fetch_ready(const struct fabric *f);
+
+/* What an owner needs who will look at a frame that has come. */
+void engine_fetch_came(const struct fabric *f, const struct engine_owner *o,
+		       const struct fabric_frame *fr);
 
 /* ---- engine_relay.c ------------------------------------------------------------------------- */
 

@@ -32,6 +32,7 @@ bool fabric_ready(struct fabric *f, uint32_t *node, uint32_t *port)
 	if (!o)
 		return false;
 	f->ready_first = o->next_ready;
+	engine_fetch_ready(f);
 	o->is_ready = false;
 	*node = o->node;
 	*port = o->port;

@@ -208,13 +208,14 @@ static void fly(struct fabric *f, uint32_t end, const struct fabric_run *r,
 		return;
 	}
 	f->flights = flight->timer.next;
+	__builtin_prefetch(f->flights, 1);
 	flight->life = from->life;
 	tail_ns = ns_of(from->idle_x16) + crossing_ns;
 	at_ns = tail_ns;
 	if (is_cut_through(f, end, r))
 		at_ns = ns_of(start_x16 + from->flit_x16) + crossing_ns;
 	flight->tail_after_ns = (uint32_t)(tail_ns - at_ns);
-	flight->timer.kind = ENGINE_FLIGHT;
+	flight->timer.kind = r->kind == FLIT_ACK ? ENGINE_ACK : ENGINE_FLIGHT;
 	flight->timer.of = end ^ 1;
 	wheel_set(f->wheel, &flight->timer, at_ns);
 }

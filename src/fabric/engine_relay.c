@@ -273,6 +273,7 @@ static void arrived_at_owner(struct fabric *f, struct engine_end *to, struct fab
 	if (!head)
 		return;
 	management_drop(n, in);
+	engine_fetch_came(f, n->ports[to->port].owner, fr);
 	engine_owner_tell(f, n->ports[to->port].owner);
 }
 

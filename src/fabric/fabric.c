@@ -17,6 +17,8 @@ struct fabric_cfg fabric_cfg_live(void)
 	};
 }
 
+enum { LARGE_CABLES = 1000 };
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 /* Texts without GUIDs get these. */
@@ -226,6 +228,7 @@ enum weft_reason fabric_open(const struct topology *t, const struct fabric_cfg *
 	for (uint32_t node = 0; node < t->node_count; node++)
 		own->nodes[node].is_away = cfg->are_here && !cfg->are_here[node];
 	cables_init(own, t);
+	own->is_large = own->cable_count >= LARGE_CABLES;
 	own->cfg.are_here = NULL;
 	*f = own;
 	return WEFT_OK;
@@ -331,6 +334,7 @@ static void timer_work(struct fabric *f, struct wheel_timer *t)
 {
 	switch ((enum engine_timer)t->kind) {
 	case ENGINE_FLIGHT:
+	case ENGINE_ACK:
 		engine_line_arrive(f, CONTAINER_OF(t, struct engine_flight, timer));
 		break;
 	case ENGINE_FREE:
@@ -354,6 +358,7 @@ void fabric_run(struct fabric *f, uint64_t now_ns)
 
 	while ((t = wheel_expire(f->wheel, now_ns))) {
 		f->now_ns = f->wheel->now_ns;
+		engine_look_ahead(f);
 		timer_work(f, t);
 		settle(f);
 	}

@@ -80,6 +80,12 @@ void fabric_pass(struct fabric *f, uint32_t node, uint32_t port);
  */
 bool fabric_ready(struct fabric *f, uint32_t *node, uint32_t *port);
 
+/*
+ * What a post to a port needs is fetched from memory in time: call it twice, when
+ * a post is some other posts away, and again when it is nearer.
+ */
+void fabric_fetch(const struct fabric *f, uint32_t node, uint32_t port, bool is_near);
+
 /* ---- The quick way -------------------------------------------------------------------------- */
 
 enum { FABRIC_CROSSING_LINKS = 16 };

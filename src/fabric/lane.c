@@ -99,6 +99,7 @@ static struct fabric_bytes *bytes_new(struct fabric_pool *p, uint32_t length)
 		return NULL;
 	b = p->bytes[size];
 	p->bytes[size] = b->next;
+	__builtin_prefetch(b->next, 1);
 	p->used++;
 	b->references = 1;
 	return b;
@@ -157,6 +158,7 @@ static struct fabric_frame *frame_new(struct fabric_lane *l, struct fabric_bytes
 	}
 	f = p->frames;
 	p->frames = f->next;
+	__builtin_prefetch(p->frames, 1);
 	*f = (struct fabric_frame){ .lane = l, .data = data };
 	if (l->head)
 		l->last->next = f;

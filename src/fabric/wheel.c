@@ -110,6 +110,43 @@ static uint32_t first_used(const struct wheel *w, uint32_t level)
 	return word * WORD_BITS + (uint32_t)__builtin_ctzll(w->slots_used[level][word]);
 }
 
+/* The first used slot of the first level after one; WHEEL_SLOTS: none. */
+static uint32_t used_after(const struct wheel *w, uint32_t slot)
+{
+	uint32_t word = slot / WORD_BITS;
+	uint64_t after = ~(((UINT64_C(2) << slot % WORD_BITS)) - 1);
+	uint64_t bits = w->slots_used[0][word] & after, words;
+
+	if (bits)
+		return word * WORD_BITS + (uint32_t)__builtin_ctzll(bits);
+	words = w->used[0] & ~((UINT64_C(2) << word) - 1);
+	if (words == 0)
+		return WHEEL_SLOTS;
+	word = (uint32_t)__builtin_ctzll(words);
+	return word * WORD_BITS + (uint32_t)__builtin_ctzll(w->slots_used[0][word]);
+}
+
+static const struct wheel_timer *first_after(const struct wheel *w, uint32_t slot)
+{
+	uint32_t used = used_after(w, slot);
+
+	return used < WHEEL_SLOTS ? w->slots[used].first : NULL;
+}
+
+const struct wheel_timer *wheel_next(const struct wheel *w, bool is_later_too)
+{
+	uint32_t slot = (uint32_t)w->now_ns & SLOT_MASK;
+
+	if (w->slots[slot].first || !is_later_too)
+		return w->slots[slot].first;
+	return first_after(w, slot);
+}
+
+const struct wheel_timer *wheel_after(const struct wheel *w, const struct wheel_timer *t)
+{
+	return t->next ? t->next : first_after(w, t->slot - 1U);
+}
+
 /* When the turn of a level's slot begins. */
 static uint64_t slot_begin(const struct wheel *w, uint32_t level, uint32_t slot)
 {

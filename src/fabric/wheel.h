@@ -45,6 +45,13 @@ static inline bool wheel_is_set(const struct wheel_timer *t)
 void wheel_set(struct wheel *w, struct wheel_timer *t, uint64_t at_ns);
 void wheel_cancel(struct wheel *w, struct wheel_timer *t);
 
+/*
+ * The timer that expires next, of now or of later too, and the one after a timer; NULL: none that
+ * is known to be near.
+ */
+const struct wheel_timer *wheel_next(const struct wheel *w, bool is_later_too);
+const struct wheel_timer *wheel_after(const struct wheel *w, const struct wheel_timer *t);
+
 /* Takes the earliest timer whose deadline is not after now_ns; NULL: there is none. */
 struct wheel_timer *wheel_expire(struct wheel *w, uint64_t now_ns);
 

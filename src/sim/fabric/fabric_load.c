@@ -328,6 +328,23 @@ static void timer_work(struct fabric_load *l, const struct wheel_timer *t)
 	push(l, &l->ends[end]);
 }
 
+/* What the next senders need is fetched from memory before it is their turn. */
+static void look_ahead(const struct fabric_load *l)
+{
+	enum { NEAR = 2, FAR = 4 };
+	const struct wheel_timer *t = wheel_next(l->wheel, true);
+
+	for (uint32_t i = 1; t && i <= FAR; i++) {
+		const struct end *e = &l->ends[t->of];
+
+		if (i == NEAR || i == FAR)
+			fabric_fetch(l->f, e->node, e->port, i == NEAR);
+		t = wheel_after(l->wheel, t);
+		if (i == FAR && t)
+			__builtin_prefetch(t);
+	}
+}
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static uint32_t rate_max(const struct topology *t)
@@ -616,8 +633,10 @@ bool fabric_load_step(struct fabric_load *l)
 	l->now_ns = due_ns > l->now_ns ? due_ns : l->now_ns;
 	fabric_run(l->f, l->now_ns);
 	if (timer_ns <= l->now_ns) {
-		while ((t = wheel_expire(l->wheel, l->now_ns)))
+		while ((t = wheel_expire(l->wheel, l->now_ns))) {
+			look_ahead(l);
 			timer_work(l, t);
+		}
 		fabric_run(l->f, l->now_ns);
 	}
 	owners_serve(l);

@@ -74,6 +74,32 @@ TEST(test_fabric_equal_deadlines_expire_in_the_order_they_were_set)
 	wheel_close(w);
 }
 
+/* What is said to come next does, as far as it is near: of one deadline, and of later ones. */
+TEST(test_fabric_deadlines_that_are_near_are_known_before_they_expire)
+{
+	static const uint64_t at_ns[] = { 10, 10, 11, 70, 4095, 4096 };
+	enum { COUNT = sizeof(at_ns) / sizeof(at_ns[0]), NEAR = COUNT - 1 };
+	struct wheel_timer timers[COUNT] = { { .kind = 0 } };
+	struct wheel *w = wheel_open(5);
+	const struct wheel_timer *t;
+
+	for (uint32_t i = 0; i < COUNT; i++)
+		wheel_set(w, &timers[i], at_ns[i]);
+	for (uint32_t first = 0; first < NEAR; first++) {
+		t = wheel_next(w, true);
+		EXPECT(wheel_next(w, false) == (first == 1 ? t : NULL)); /* of one deadline */
+		for (uint32_t i = first; i < NEAR; i++) {
+			EXPECT(t == &timers[i]);
+			t = wheel_after(w, t);
+		}
+		EXPECT(!t);
+		EXPECT(wheel_expire(w, UINT64_MAX) == &timers[first]);
+	}
+	EXPECT(!wheel_next(w, true));
+	EXPECT(wheel_expire(w, UINT64_MAX) == &timers[NEAR]);
+	wheel_close(w);
+}
+
 static size_t told_bytes;
 
 static void tell(void *at, size_t bytes)
