@@ -22,7 +22,7 @@ static bool is_clear(const struct fabric *f, uint32_t end, uint8_t lane)
 	const struct engine_end *from = &f->ends[end], *to = &f->ends[end ^ 1];
 
 	return fabric_link_is_free(&from->link, lane) && from->link.next == from->link.end &&
-	       to->link.is_up && !from->outs[lane].waiting.first && !to->link.in[lane].head;
+	       to->link.is_up && !from->link.out[lane].waiting.first && !to->link.in[lane].head;
 }
 
 /* A cable between two nodes here, which neither damages nor delays, nor did so lately. */

@@ -166,15 +166,15 @@ TEST(test_fab_11_a_frame_keeps_its_level_and_leaves_by_the_lane_of_it)
 	struct engine_bed b = star_open();
 	uint8_t sent[IBA_FRAME_MAX], came[IBA_FRAME_MAX];
 	uint32_t length = bed_frame(sent, engine_bed_lid(&b, A), engine_bed_lid(&b, C), SL, 1000);
-	uint16_t before[2] = { link_of(&b, C)->taken[3], link_of(&b, C)->taken[1] };
+	uint16_t before[2] = { link_of(&b, C)->in[3].taken, link_of(&b, C)->in[1].taken };
 	struct iba_lrh h;
 
 	*lane_of(&b, 1, 3, SL) = 3;
 	*lane_of(&b, 2, 3, SL) = 2;
 	EXPECT(fabric_post(b.f, b.ends[A], 1, sent, length));
 	engine_bed_rest(&b);
-	EXPECT_EQ(link_of(&b, C)->taken[3] - before[0], flits_of(length));
-	EXPECT_EQ(link_of(&b, C)->taken[1], before[1]); /* that of the first link */
+	EXPECT_EQ(link_of(&b, C)->in[3].taken - before[0], flits_of(length));
+	EXPECT_EQ(link_of(&b, C)->in[1].taken, before[1]); /* that of the first link */
 	EXPECT_EQ(fabric_take(b.f, b.ends[C], 1, came), length);
 	EXPECT_EQ(iba_lrh_decode(&h, came, length), WEFT_OK);
 	EXPECT(h.level == SL && h.lane == 3);
@@ -270,6 +270,7 @@ TEST(test_fab_22f_a_switch_asks_its_ports_about_each_frame_that_enters_or_leaves
 		p->info.enforces_in = is_in;
 		p->info.enforces_out = !is_in;
 		p->pkeys[0] = OTHER_P_KEY;
+		fabric_touch(b.f, b.switches[0]);
 		EXPECT(engine_bed_post(&b, A, C, 0, SMALL));
 		engine_bed_rest(&b);
 		EXPECT_EQ(engine_bed_take_all(&b, C), 0);
@@ -279,6 +280,7 @@ TEST(test_fab_22f_a_switch_asks_its_ports_about_each_frame_that_enters_or_leaves
 		engine_bed_rest(&b);
 		EXPECT_EQ(engine_bed_take_all(&b, B), !is_in);
 		p->info.enforces_in = p->info.enforces_out = 0;
+		fabric_touch(b.f, b.switches[0]);
 	}
 	engine_bed_close(&b);
 }
