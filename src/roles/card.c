@@ -90,6 +90,14 @@ void card_port_watch(struct card *c, bool is_watched)
 	CHECK(epoll_ctl(c->epoll, EPOLL_CTL_MOD, e.data.fd, &e) == 0);
 }
 
+void card_port_expect(struct card *c)
+{
+	if (c->is_starved)
+		return;
+	lan_expect(c->port);
+	c->is_port_ready = true;
+}
+
 static enum weft_reason watch(const struct card *c, int fd)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
@@ -341,8 +349,10 @@ static bool turn(struct card *c)
 	bool has_any = false;
 
 	c->now_ns = clock_ns();
-	if (c->is_port_ready)
-		has_any = card_port_take(c) && ends_work(c);
+	if (c->is_port_ready && card_port_take(c)) {
+		c->is_ready = false; /* what else there is, is told at the next sleep */
+		has_any = ends_work(c);
+	}
 	has_any |= completions_take(c);
 	has_any |= events_take(c);
 	return ends_work(c) || has_any;
@@ -383,6 +393,7 @@ static void descriptors_look(struct card *c)
 	int count = epoll_wait(c->epoll, ready, 4, 0);
 	uint64_t wakes;
 
+	c->is_ready = false;
 	for (int i = 0; i < count; i++) {
 		if (ready[i].data.fd == lan_descriptor(c->port)) {
 			c->is_port_ready = true;
@@ -398,13 +409,13 @@ static void descriptors_look(struct card *c)
 static void sleep_until(struct card *c, uint64_t due_ns)
 {
 	uint64_t most_ns = c->now_ns + longest_sleep_ns, now_ns = clock_ns(), reporter_ns;
-	bool is_ready = false;
 
 	reporter_ns = c->reporter ? reporter_expire(c->reporter, c->now_ns) : UINT64_MAX;
 	due_ns = least(due_ns, least(reporter_ns, most_ns));
-	(void)weft_cq_wait(c->cq, c->epoll, due_ns > now_ns ? due_ns - now_ns : 0, &is_ready);
-	if (is_ready)
-		descriptors_look(c);
+	(void)weft_cq_wait(c->cq, c->epoll, due_ns > now_ns ? due_ns - now_ns : 0, &c->is_ready);
+	/* Mostly it is a frame of the port: only if there is none the descriptors are asked. */
+	if (c->is_ready)
+		card_port_expect(c);
 }
 
 static void run_until(struct card *c, bool (*is_over)(struct card *c))
@@ -422,7 +433,7 @@ static void run_until(struct card *c, bool (*is_over)(struct card *c))
 			continue;
 		due_ns = expire(c);
 		is_spinning = rio_spin_may(&c->spin, busy_ns, c->now_ns);
-		if (has_any || is_spinning)
+		if (has_any || is_spinning || c->is_ready)
 			descriptors_look(c);
 		if (has_any || c->is_port_ready)
 			continue;

@@ -380,7 +380,8 @@ static void return_first(struct card_end *e, uint32_t count)
 /* What answers frames that were sent often waits in the port at once: that is looked for. */
 static void answer_may_come(struct card *c, uint32_t sent)
 {
-	c->is_port_ready |= sent > 0 && !c->is_starved;
+	if (sent > 0)
+		card_port_expect(c);
 }
 
 /* What the port had no room for before. True: it has taken all of it. */

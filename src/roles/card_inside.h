@@ -143,6 +143,7 @@ struct card {
 	bool is_port_ready; /* frames may wait, or there may be room again */
 	bool is_port_full;
 	bool is_starved; /* no buffer is free: frames stay in the port */
+	bool is_ready;	 /* a descriptor was readable: not known yet which */
 	struct weft_adapter *adapter;
 	struct weft_cq *cq;
 	struct rdma_listener listener;
@@ -188,6 +189,9 @@ uint64_t card_lines_expire(struct card *c);
 
 /* Whether frames that wait at the port keep it from sleeping; those that come always wake it. */
 void card_port_watch(struct card *c, bool is_watched);
+
+/* The port may have frames: the next turn looks for them, and not at its descriptor first. */
+void card_port_expect(struct card *c);
 
 /* Iterates over ends in use: NULL gives the first. */
 struct card_end *card_end_next(struct card *c, struct card_end *end);

@@ -252,6 +252,11 @@ bool lan_has_more(const struct lan_port *port)
 	return port->has_input;
 }
 
+void lan_expect(struct lan_port *port)
+{
+	port->has_input |= port->calls->is_level && port->is.is_up;
+}
+
 uint32_t lan_news(struct lan_port *port)
 {
 	uint32_t news = port->news;

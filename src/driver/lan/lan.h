@@ -43,6 +43,12 @@ uint32_t lan_receive(struct lan_port *port, struct lan_frame *frames, uint32_t c
 bool lan_has_more(const struct lan_port *port);
 
 /*
+ * Frames are expected to wait: the next lan_receive() looks for them first, and not at what else
+ * the descriptor may tell of. If it finds none, the one after it does.
+ */
+void lan_expect(struct lan_port *port);
+
+/*
  * Sends frames in order; returns how many were taken. A frame that cannot be sent is taken and
  * counted as dropped, with its reason. Fewer than count: the port is full until its link is
  * down or LAN_NEWS_ROOM comes. In the bytes of a frame that was taken a checksum may have been

@@ -20,6 +20,7 @@ struct lan_watch {
 struct lan_calls {
 	size_t bytes; /* of the struct that begins with a lan_port */
 	bool takes_rest;
+	bool is_level; /* the descriptor is readable for as long as frames wait */
 	enum weft_reason (*open)(struct lan_port *port, const struct lan_plan *plan, char *why);
 	void (*close)(struct lan_port *port);
 	/* Fills frames as lan_receive() does, without checks and counts of frames. */

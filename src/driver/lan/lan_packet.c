@@ -351,6 +351,7 @@ static enum weft_reason packet_set_mtu(struct lan_port *port, uint32_t mtu)
 const struct lan_calls lan_packet_calls = {
 	.bytes = sizeof(struct lan_packet),
 	.takes_rest = true,
+	.is_level = true,
 	.open = packet_open,
 	.close = packet_close,
 	.receive = packet_receive,

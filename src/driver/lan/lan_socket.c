@@ -371,6 +371,7 @@ static enum weft_reason socket_set_mtu(struct lan_port *port, uint32_t mtu)
 
 const struct lan_calls lan_socket_calls = {
 	.bytes = sizeof(struct lan_socket),
+	.is_level = true,
 	.open = socket_open,
 	.close = socket_close_port,
 	.receive = socket_receive,

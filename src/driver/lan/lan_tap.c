@@ -299,6 +299,7 @@ static enum weft_reason tap_set_link(struct lan_port *port, bool is_up)
 const struct lan_calls lan_tap_calls = {
 	.bytes = sizeof(struct lan_tap),
 	.takes_rest = true,
+	.is_level = true,
 	.open = tap_open,
 	.close = tap_close,
 	.receive = tap_receive,

@@ -178,6 +178,49 @@ TEST(test_lan_socket_has_one_peer_at_a_time)
 	lan_bed_end(b);
 }
 
+/* What else the descriptor tells of, here of a second peer, waits until no frame does. */
+TEST(test_lan_frames_that_are_expected_come_before_all_else)
+{
+	struct lan_bed *b = lan_bed_make();
+	struct lan_port *listener = lan_bed_open(b, "socket:%s/s,listen");
+	struct lan_port *dialer = lan_bed_open(b, "socket:%s/s");
+	struct lan_frame f = lan_bed_frame(b, 0, 60, 1);
+	int second;
+	char byte;
+
+	lan_bed_until(listener, dialer, true);
+	lan_expect(listener);
+	EXPECT(lan_has_more(listener));
+	EXPECT_EQ(lan_receive(listener, b->frames, BED_FRAMES), 0);
+	EXPECT(!lan_has_more(listener));
+	second = raw_connect(b);
+	EXPECT_EQ(lan_send(dialer, &f, 1), 1);
+	lan_expect(listener);
+	EXPECT_EQ(lan_receive(listener, b->frames, BED_FRAMES), 1);
+	same_frame(&b->frames[0], b, 60, 1);
+	EXPECT_EQ(recv(second, &byte, 1, MSG_DONTWAIT), -1);
+	EXPECT_EQ(lan_receive(listener, b->frames, 0), 0);
+	EXPECT_EQ(recv(second, &byte, 1, 0), 0);
+	close(second);
+	lan_close(dialer);
+	lan_close(listener);
+	lan_bed_end(b);
+}
+
+TEST(test_lan_a_port_without_a_link_expects_no_frames)
+{
+	struct lan_bed *b = lan_bed_make();
+	struct lan_port *listener = lan_bed_open(b, "socket:%s/s,listen");
+
+	EXPECT_EQ(lan_properties(listener)->why, WEFT_R_LAN_DOWN);
+	lan_expect(listener);
+	EXPECT(!lan_has_more(listener));
+	EXPECT_EQ(lan_receive(listener, b->frames, BED_FRAMES), 0);
+	EXPECT_EQ(lan_properties(listener)->why, WEFT_R_LAN_DOWN);
+	lan_close(listener);
+	lan_bed_end(b);
+}
+
 /* No descriptor is left for a peer: it waits until there is one. */
 TEST(test_lan_socket_without_descriptors_waits_and_goes_on)
 {
