@@ -31,6 +31,9 @@ static const uint64_t longest_sleep_ns = UINT64_C(60000000000);
 static const uint64_t redial_ns = 50 * 1000000, redial_most_ns = UINT64_C(2000000000);
 static const uint64_t end_ns = UINT64_C(1000000000);
 
+/* Of a card whose file says nothing: an answer of a peer on the same network takes less. */
+static const uint64_t spin_ns = 50 * 1000;
+
 void card_tell(struct card *c, enum card_line kind, const char *form, ...)
 {
 	char line[LINE];
@@ -181,6 +184,18 @@ static bool open_all(struct card *c, char why[CONFIG_FILE_WHY])
 					     k->listen.line, k->listen.is, weft_reason_text(r));
 }
 
+/* As long as its file says; else as long as it pays, where others have a processor besides. */
+static struct rio_spin spin_of(const struct card_config *k)
+{
+	cpu_set_t cpus;
+
+	if (k->has_spin)
+		return (struct rio_spin){ .spin_ns = k->spin_ns };
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0 || CPU_COUNT(&cpus) < 2)
+		return (struct rio_spin){ 0 };
+	return (struct rio_spin){ .spin_ns = spin_ns, .is_learning = true };
+}
+
 bool card_open(const struct card_file *file, const struct card_options *options, struct card **out,
 	       char why[CONFIG_FILE_WHY])
 {
@@ -192,7 +207,7 @@ bool card_open(const struct card_file *file, const struct card_options *options,
 	c->options = *options;
 	c->is_unit = file->config->role == RIO_CARD_UNIT;
 	c->epoll = c->wake = -1;
-	c->spin.spin_ns = file->config->spin_ns;
+	c->spin = spin_of(file->config);
 	c->redial_ns = redial_ns;
 	c->cut_off_ns = UINT64_MAX;
 	c->is_port_ready = true;
@@ -340,6 +355,11 @@ static bool ends_work(struct card *c)
 	return has_any;
 }
 
+static bool is_spinning(const struct card *c)
+{
+	return rio_spin_may(&c->spin, c->busy_ns, c->now_ns);
+}
+
 /*
  * Looks at everything once. True: there was something. The port first: what it has to say to a
  * peer, often in answer to what the port was just given, takes along what is to be acknowledged.
@@ -353,9 +373,14 @@ static bool turn(struct card *c)
 		c->is_ready = false; /* what else there is, is told at the next sleep */
 		has_any = ends_work(c);
 	}
-	has_any |= completions_take(c);
+	/* Where the card sleeps next, what has come by then is seen there. */
+	if (!has_any || c->is_port_ready || is_spinning(c))
+		has_any |= completions_take(c);
 	has_any |= events_take(c);
-	return ends_work(c) || has_any;
+	/* Ends leave work to each other. Bound: nothing more comes meanwhile. */
+	while (ends_work(c))
+		has_any = true;
+	return has_any;
 }
 
 /* Links that have not ended in order by then are cut off. */
@@ -418,33 +443,53 @@ static void sleep_until(struct card *c, uint64_t due_ns)
 		card_port_expect(c);
 }
 
+/* The turn had something to do. */
+static void was_busy(struct card *c)
+{
+	if (c->is_idle)
+		rio_spin_came(&c->spin, c->now_ns - c->busy_ns);
+	c->is_idle = false;
+	c->busy_ns = c->now_ns;
+}
+
+/*
+ * Between two looks other programs have the processor. They may have taken it since the look began,
+ * too: this thread has short turns.
+ */
+static void spin(struct card *c, uint64_t began_ns)
+{
+	sched_yield();
+	rio_spin_yielded(&c->spin, began_ns, clock_ns());
+	card_port_expect(c);
+}
+
+/*
+ * While there is traffic, more may have come during a turn: that is looked for. Else the card
+ * sleeps after the turn, as what has come by then wakes it at once.
+ */
 static void run_until(struct card *c, bool (*is_over)(struct card *c))
 {
-	uint64_t busy_ns = 0;
 	uint32_t turns = 0;
 
 	while (!is_over(c)) {
-		bool has_any = turn(c), is_spinning;
+		bool has_any, is_look_due = ++turns % LOOK_EVERY == 0;
 		uint64_t due_ns;
 
+		has_any = turn(c);
 		if (has_any)
-			busy_ns = c->now_ns;
-		if (has_any && ++turns % LOOK_EVERY != 0)
+			was_busy(c);
+		if (has_any && !is_look_due && (c->is_port_ready || is_spinning(c)))
 			continue;
 		due_ns = expire(c);
-		is_spinning = rio_spin_may(&c->spin, busy_ns, c->now_ns);
-		if (has_any || is_spinning || c->is_ready)
+		if (is_look_due || (c->is_ready && !has_any))
 			descriptors_look(c);
-		if (has_any || c->is_port_ready)
+		if (c->is_port_ready || is_over(c))
 			continue;
-		if (is_spinning) {
-			uint64_t began_ns = clock_ns();
-
-			sched_yield();
-			rio_spin_yielded(&c->spin, began_ns, clock_ns());
-		} else {
+		c->is_idle = true;
+		if (is_spinning(c))
+			spin(c, has_any ? clock_ns() : c->now_ns);
+		else
 			sleep_until(c, due_ns);
-		}
 	}
 }
 

@@ -115,6 +115,7 @@ static bool read_inline(struct config_reader *r)
 
 static bool read_spin(struct config_reader *r)
 {
+	config_of(r)->has_spin = true;
 	return rio_config_spin(r, &config_of(r)->spin_ns);
 }
 

@@ -40,6 +40,7 @@ struct card_config {
 	bool is_pull;  /* its packets wait until the other end asks: for comparison (PUSH-04) */
 	uint32_t inline_bytes; /* packets up to this go by Sends (PUSH-10) */
 	uint64_t alive_ns, spin_ns;
+	bool has_spin; /* else it spins while that pays */
 
 	struct rio_known known[CARD_PEERS_MAX]; /* for a struct rio_book */
 	struct card_peer peers[CARD_PEERS_MAX];

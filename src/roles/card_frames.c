@@ -23,6 +23,7 @@ enum {
 	/* Bytes of a longer packet that are judged: its addresses and tags are in them. */
 	HEAD = NET + LAN_HEADERS_MAX,
 	COPY_WHOLE = 2048, /* packets up to this are not worth two pieces */
+	ASK_LEAST = 2,	   /* frames: the second one tells whether there are more */
 };
 
 _Static_assert((int)NET == (int)VIRTIO_NET_BUFFERS_BYTES, "one header");
@@ -298,12 +299,20 @@ static uint32_t frame_in(const struct card *c, const struct lan_frame *f)
 	return (uint32_t)((size_t)(f->bytes - c->frame_bytes) / CARD_PACKET_MAX);
 }
 
+/* As many as came; twice as many if those were all that were asked for. */
+static uint32_t ask_for_next(uint32_t asked, uint32_t count)
+{
+	uint32_t next = count == asked ? 2 * asked : count;
+
+	return next < ASK_LEAST ? ASK_LEAST : next < CARD_BATCH ? next : CARD_BATCH;
+}
+
 bool card_port_take(struct card *c)
 {
 	struct lan_frame frames[CARD_BATCH];
-	uint32_t want = 0, count;
+	uint32_t most = c->port_ask > 0 ? c->port_ask : CARD_BATCH, want = 0, count;
 
-	while (want < CARD_BATCH && c->free_frame_count > 0) {
+	while (want < most && c->free_frame_count > 0) {
 		uint32_t n = c->free_frames[--c->free_frame_count];
 
 		frames[want++] = (struct lan_frame){ .bytes = c->frames[n].bytes + NET,
@@ -314,6 +323,7 @@ bool card_port_take(struct card *c)
 		card_port_watch(c, false);
 	}
 	count = lan_receive(c->port, frames, want);
+	c->port_ask = ask_for_next(want, count);
 	card_port_news(c);
 	for (uint32_t i = count; i < want; i++)
 		c->free_frames[c->free_frame_count++] = frame_in(c, &frames[i]);

@@ -142,8 +142,9 @@ struct card {
 	struct lan_port *port;
 	bool is_port_ready; /* frames may wait, or there may be room again */
 	bool is_port_full;
-	bool is_starved; /* no buffer is free: frames stay in the port */
-	bool is_ready;	 /* a descriptor was readable: not known yet which */
+	bool is_starved;   /* no buffer is free: frames stay in the port */
+	bool is_ready;	   /* a descriptor was readable: not known yet which */
+	uint32_t port_ask; /* frames that the port is asked for next */
 	struct weft_adapter *adapter;
 	struct weft_cq *cq;
 	struct rdma_listener listener;
@@ -152,6 +153,8 @@ struct card {
 	atomic_bool is_stopping;
 	uint64_t now_ns, begin_ns;
 	struct rio_spin spin;
+	uint64_t busy_ns;	      /* the latest turn that had something to do */
+	bool is_idle;		      /* there was nothing to do since */
 	struct card_end *ends;	      /* CARD_ENDS_MAX */
 	uint32_t ends_used;	      /* those from here on were never in use */
 	uint64_t dial_ns, redial_ns;  /* host: when it dials again; what it waits then */
