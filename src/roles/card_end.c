@@ -329,7 +329,8 @@ enum weft_reason card_end_link_make(struct card_end *e)
 	config.writes_max = CARD_WRITES;
 	config.sends_max = CARD_MESSAGES;
 	config.inline_bytes = c->file->config->inline_bytes;
-	config.ping_after_ns = c->file->config->alive_ns / 3;
+	/* One question for both ends: a unit asks only what does not ask itself. */
+	config.ping_after_ns = c->file->config->alive_ns / (c->is_unit ? 2 : 3);
 	/* A peer that does not answer has as long as one that is silent (card_end_expire). */
 	config.answer_tries = (uint32_t)(c->file->config->alive_ns / config.answer_wait_ns) + 1;
 	e->messages = malloc((size_t)CARD_MESSAGES * PUSH_MSG_BYTES_MAX);
