@@ -527,7 +527,12 @@ enum weft_send_flag {
 	WEFT_SIGNALLED = 1 << 0, /* success makes a completion; failure always does */
 	WEFT_FENCE = 1 << 1,	 /* wait for earlier Reads and atomics of this queue */
 	WEFT_SOLICITED = 1 << 2,
-	WEFT_INLINE = 1 << 3 /* elements are pointers of this process, copied now; tags ignored */
+	WEFT_INLINE = 1 << 3, /* elements are pointers of this process, copied now; tags ignored */
+	/*
+	 * Of a Write: its success may be told some 200 us later, together with that of others. In
+	 * RoCE that saves acknowledgements where requests follow each other soon.
+	 */
+	WEFT_UNHURRIED = 1 << 4
 };
 
 struct weft_register {

@@ -24,7 +24,13 @@
 #include "ib/rc_retry.h"
 #include "wire/iba_psn.h"
 
-enum { FILL_ACKS = 8 };
+enum {
+	FILL_ACKS = 8,
+	UNHURRIED_MAX = 8 /* packets whose ACK is asked for later, if requests are unhurried */
+};
+
+/* So long after an ACK was asked for, unhurried requests ask for none: less than a probe takes. */
+static const uint64_t unhurried_ns = 150 * 1000;
 
 uint32_t rc_req_find(const struct requester *q, uint32_t psn)
 {
@@ -378,19 +384,38 @@ static bool is_slow(const struct ib_conn *c, uint64_t now_ns)
 }
 
 /*
+ * Whether a later request may ask for the acknowledgement of this one, which was the last. If none
+ * follows, a probe asks; so there must be a timeout, and room for what comes until then.
+ */
+static bool can_ask_later(const struct ib_conn *c, uint64_t now_ns, const struct send_wqe *wqe)
+{
+	const struct requester *q = &c->req;
+	uint32_t out = iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns;
+
+	if (!wqe || !(wqe->flags & WEFT_UNHURRIED) || c->is_ee || q->at < q->count ||
+	    q->psn_send != q->psn_sent || now_ns - q->hurry_ns >= unhurried_ns)
+		return false;
+	if (c->timeout_ns == UINT64_MAX || q->unasked >= UNHURRIED_MAX || 2 * q->count > q->max)
+		return false;
+	return out + UNHURRIED_MAX < c->window &&
+	       (!q->is_limited || iba_psn_diff(q->limit_ssn, q->ssn) > UNHURRIED_MAX);
+}
+
+/*
  * An acknowledgement is asked for where nothing goes on behind this packet, and now and then. One
  * such packet at a time tells the round trip.
  */
-static void ask_for_ack(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool is_telling)
+static void ask_for_ack(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p,
+			const struct send_wqe *wqe, bool is_telling)
 {
 	struct requester *q = &c->req;
 
 	q->unasked += 1 + p->run;
-	p->is_ack_requested = q->unasked >= c->ack_every || !rc_req_can_send(c) ||
-			      is_slow(c, now_ns);
+	p->is_ack_requested = q->unasked >= c->ack_every || is_slow(c, now_ns) ||
+			      (!rc_req_can_send(c) && !can_ask_later(c, now_ns, wqe));
 	if (p->is_ack_requested) {
 		q->unasked = 0;
-		q->asked_ns = now_ns;
+		q->asked_ns = q->hurry_ns = now_ns;
 	}
 	if (q->is_timed || !is_telling ||
 	    (!p->is_ack_requested && iba_op(p->opcode) != IBA_READ_REQUEST))
@@ -575,7 +600,8 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	 * more than the round trip, but better than not to know it at all.
 	 */
 	is_first |= q->srtt_ns == 0;
-	ask_for_ack(c, now_ns, &p, is_new && (is_read ? is_first : wqe && q->qp->sq.reads == 0));
+	ask_for_ack(c, now_ns, &p, wqe,
+		    is_new && (is_read ? is_first : wqe && q->qp->sq.reads == 0));
 	packet_make_by(c, migrate_stripe(c, p.psn, is_new && !is_read), &p, &load, out);
 	return true;
 }

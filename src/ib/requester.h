@@ -51,7 +51,8 @@ struct requester {
 	uint32_t read_psns; /* PSNs of Reads from psn_una to psn_send */
 	uint32_t ssn;	    /* IBA 9.7.7.2: of the latest request, counted from 1 */
 	uint32_t unasked;   /* packets since the last with AckReq */
-	uint64_t asked_ns;
+	/* When the latest with AckReq went; asked_ns: or the first of those in flight. */
+	uint64_t hurry_ns, asked_ns;
 	uint64_t kept_bytes; /* of Sends and Writes in flight, see struct ib_counts */
 	/* Missing responses before psn_high, in order. The oldest: psn_una, if it is a Read. */
 	struct hole *holes; /* RC: NULL if none is missing */

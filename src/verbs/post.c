@@ -15,7 +15,7 @@ enum {
 	ISCSI = 1 << WEFT_ISCSI,
 	ANY_FLAGS = WEFT_SIGNALLED | WEFT_FENCE,
 	MESSAGE_FLAGS = ANY_FLAGS | WEFT_SOLICITED | WEFT_INLINE,
-	WRITE_FLAGS = ANY_FLAGS | WEFT_INLINE,
+	WRITE_FLAGS = ANY_FLAGS | WEFT_INLINE | WEFT_UNHURRIED,
 };
 
 /* QP-07: the operations, which services have them, which flags go with them. */
@@ -29,7 +29,8 @@ static const struct {
 	[WEFT_OP_SEND_IMM] = { "Send with immediate", RC | UC | RD | UD, MESSAGE_FLAGS, true },
 	[WEFT_OP_SEND_INVALIDATE] = { "Send with invalidate", RC | RD, MESSAGE_FLAGS, true },
 	[WEFT_OP_WRITE] = { "Write", RC | UC | RD, WRITE_FLAGS, true },
-	[WEFT_OP_WRITE_IMM] = { "Write with immediate", RC | UC | RD, MESSAGE_FLAGS, true },
+	[WEFT_OP_WRITE_IMM] = { "Write with immediate", RC | UC | RD,
+				MESSAGE_FLAGS | WEFT_UNHURRIED, true },
 	[WEFT_OP_READ] = { "Read", RC | RD, ANY_FLAGS, true },
 	[WEFT_OP_COMPARE_SWAP] = { "Compare and swap", RC | RD, ANY_FLAGS, true },
 	[WEFT_OP_FETCH_ADD] = { "Fetch and add", RC | RD, ANY_FLAGS, true },

@@ -314,7 +314,7 @@ static const struct bad bads[] = {
 	{ "receive opcode", { .opcode = WEFT_OP_RECV }, WEFT_R_WR_OPCODE },
 	{ "negative opcode", { .opcode = (enum weft_opcode) - 1 }, WEFT_R_WR_OPCODE },
 	{ "unknown flag", { .opcode = WEFT_OP_SEND, .flags = 1U << 31 }, WEFT_R_WR_FLAGS },
-	{ "next flag", { .opcode = WEFT_OP_SEND, .flags = 1 << 4 }, WEFT_R_WR_FLAGS },
+	{ "next flag", { .opcode = WEFT_OP_SEND, .flags = 1 << 5 }, WEFT_R_WR_FLAGS },
 	{ "inline Read", { .opcode = WEFT_OP_READ, .flags = WEFT_INLINE }, WEFT_R_WR_FLAGS },
 	{ "solicited Write",
 	  { .opcode = WEFT_OP_WRITE, .flags = WEFT_SOLICITED },
