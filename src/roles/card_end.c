@@ -479,7 +479,8 @@ static void act_write(struct card_end *e, const struct push_act *act)
 	e->queue[e->queued] = (struct weft_send_wr){
 		.id = act->id << CARD_WORK_BITS | CARD_WORK_ACT,
 		.opcode = act->has_immediate ? WEFT_OP_WRITE_IMM : WEFT_OP_WRITE,
-		.flags = WEFT_SIGNALLED | WEFT_SOLICITED,
+		.flags = WEFT_SIGNALLED | WEFT_UNHURRIED |
+			 (act->has_immediate ? WEFT_SOLICITED : 0),
 		.sges = &e->sges[e->queued],
 		.sge_count = 1,
 		.imm = act->immediate,
@@ -494,6 +495,7 @@ static void act_packet(struct card_end *e, const struct push_act *act)
 {
 	act_write(e, act);
 	e->queue[e->queued - 1].opcode = WEFT_OP_SEND;
+	e->queue[e->queued - 1].flags = WEFT_SIGNALLED | WEFT_SOLICITED;
 }
 
 /* To be posted with others; those of one queue pair together. */
