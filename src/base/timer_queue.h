@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct timer {
@@ -33,6 +34,12 @@ void timer_queue_cancel(struct timer_queue *q, struct timer *t);
 static inline bool timer_is_set(const struct timer *t)
 {
 	return t->position != 0;
+}
+
+/* The earliest timer; NULL: none is set. */
+static inline struct timer *timer_queue_first(const struct timer_queue *q)
+{
+	return q->count > 0 ? q->heap[1] : NULL;
 }
 
 /* The earliest deadline; UINT64_MAX when none is set. */

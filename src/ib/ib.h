@@ -299,6 +299,12 @@ uint64_t ib_port_wake_due(const struct ib_port *port);
 void ib_port_wake(struct ib_port *port, uint64_t now_ns);
 
 /*
+ * Deadlines are not taken back with each answer that comes in time, so wait_due may be of one that
+ * has moved away. Before a sleep this makes it that of an answer that is still awaited.
+ */
+void ib_port_settle(struct ib_port *port);
+
+/*
  * A connection whose queue pair has left, after all its packets were sent once; NULL: none. Its
  * owner tells the peer, and then destroys it.
  */

@@ -724,6 +724,22 @@ void ib_port_expire(struct ib_port *port, uint64_t now_ns)
 	}
 }
 
+void ib_port_settle(struct ib_port *port)
+{
+	struct timer *t;
+
+	/* Bound: each timer is set anew once. */
+	while ((t = timer_queue_first(&port->timers)) != NULL) {
+		uint64_t deadline_ns = CONTAINER_OF(t, struct ib_conn, timer)->req.deadline_ns;
+
+		if (deadline_ns <= t->deadline_ns)
+			return;
+		timer_queue_cancel(&port->timers, t);
+		if (deadline_ns != UINT64_MAX)
+			timer_queue_set(&port->timers, t, deadline_ns);
+	}
+}
+
 bool ib_port_has_events(const struct ib_port *port)
 {
 	return !list_is_empty(&port->ended) || !list_is_empty(&port->ees_ended);

@@ -126,3 +126,33 @@ TEST(test_rc_02_without_a_timeout_window_or_credits_unhurried_writes_ask_at_once
 		bed_close(b);
 	}
 }
+
+/* ---- Deadlines that have moved away --------------------------------------------------------- */
+
+TEST(test_rc_02_a_port_that_has_settled_has_no_deadline_of_what_was_answered)
+{
+	struct ib_bed *b = unhurried_open(NULL);
+	uint64_t first_ns;
+
+	EXPECT(asks(b, 0, 1));
+	b->now_ns += 1000;
+	EXPECT_EQ(ack(b, 0), WEFT_OK);
+	ib_port_settle(b->port);
+	EXPECT_EQ(ib_port_wait_due(b->port), UINT64_MAX);
+	EXPECT(asks(b, 0, 1));
+	first_ns = ib_port_wait_due(b->port);
+	REQUIRE(first_ns < UINT64_MAX);
+	ib_port_settle(b->port); /* it is awaited */
+	EXPECT_EQ(ib_port_wait_due(b->port), first_ns);
+	EXPECT(asks(b, 0, 1));
+	b->now_ns += 1000;
+	EXPECT_EQ(ack(b, 1), WEFT_OK);
+	ib_port_settle(b->port); /* the second is */
+	EXPECT(ib_port_wait_due(b->port) > first_ns);
+	REQUIRE(ib_port_wait_due(b->port) < UINT64_MAX);
+	bed_silent(b);
+	bed_wait(b, ib_port_wait_due(b->port) - b->now_ns);
+	(void)bed_expect(b, IBA_WRITE_ONLY, psn(2)); /* again */
+	EXPECT_EQ(ack(b, 2), WEFT_OK);
+	bed_close(b);
+}

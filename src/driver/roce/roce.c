@@ -287,6 +287,7 @@ static void sleep_begin(struct carrier *c, struct sleep_set *set)
 {
 	(void)set;
 	hot_watch(c);
+	ib_port_settle(roce_from(c)->port);
 }
 
 static bool sleep_input(struct carrier *c, struct watch *w)
