@@ -217,6 +217,8 @@ WAYS = [  # name, how it is called, how it is made
     ("card", "split card, RoCE", lambda place: SplitCard(place, "card")),
     ("card_spin", "split card, RoCE, both spin " + SPIN,
      lambda place: SplitCard(place, "card_spin", lines="spin " + SPIN)),
+    ("card_jumbo", "split card, RoCE, a wire of 9000 bytes",
+     lambda place: SplitCard(place, "card_jumbo", wire_mtu=9000)),
     ("card_iwarp", "split card, iWARP", lambda place: SplitCard(place, "card_iwarp", wire="iwarp")),
     ("card_pull", "split card, RoCE, push-pull",
      lambda place: SplitCard(place, "card_pull", unit_lines="pull on")),
@@ -226,7 +228,7 @@ WAYS = [  # name, how it is called, how it is made
     ("vxlan", "kernel VXLAN", lambda place: Vxlan(place, "vxlan")),
     ("veth", "veth, directly", lambda place: Plain(place, "veth")),
 ]
-OURS = ("card", "card_spin", "card_iwarp", "card_pull", "frames", "relay")
+OURS = ("card", "card_spin", "card_jumbo", "card_iwarp", "card_pull", "frames", "relay")
 WHAT = [  # of which ways, unit, how
     ("ping", "ping, mean round trip", "ns", lambda way, seconds: way.ping_ns(seconds)),
     ("out", "TCP stream, host to LAN", "B/s", lambda way, seconds: way.stream(seconds)),
@@ -357,6 +359,8 @@ ASIDE = [
     ("TCP stream in, against the floor", "in_card", "in_relay"),
     ("TCP stream out, the floor against plain veth", "out_relay", "out_veth"),
     ("TCP stream in, the floor against plain veth", "in_relay", "in_veth"),
+    ("TCP stream out, 9000 bytes, against plain veth", "out_card_jumbo", "out_veth"),
+    ("TCP stream in, 9000 bytes, against plain veth", "in_card_jumbo", "in_veth"),
     ("TCP stream out, iWARP, against plain veth", "out_card_iwarp", "out_veth"),
     ("TCP stream in, iWARP, against plain veth", "in_card_iwarp", "in_veth"),
     ("TCP stream out, against frames by TCP", "out_card", "out_frames"),

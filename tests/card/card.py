@@ -174,13 +174,13 @@ class End:
 class Card:
     """
     A server, a unit and hosts. lan: port of the unit; port: of hosts; lines: more of all files; unit_lines,
-    host_lines: of one kind.
+    host_lines: of one kind; wire_mtu: of the wires between them.
     """
 
     def __init__(self, folder, wire="roce", hosts=1, lan="packet:lan0", port="tap:card0", lines="", unit_lines="",
-                 host_lines="", macs=()):
+                 host_lines="", macs=(), wire_mtu=1500):
         need("unshare", "nsenter", "ip", "ping")
-        self.lan_port, self.port = lan, port
+        self.lan_port, self.port, self.wire_mtu = lan, port, wire_mtu
         self.folder, self.wire, self.lines = folder, wire, lines
         self.unit_lines, self.host_lines, self.macs = unit_lines, host_lines, list(macs) + [""] * hosts
         self.spaces, self.ends = [], []
@@ -216,6 +216,8 @@ class Card:
         self.host_spaces = [self.space() for _ in range(hosts)]
         for i, space in enumerate(self.host_spaces):
             self.pair(self.unit_space, "wu%d" % i, space, "wh%d" % i)
+            for end, name in ((self.unit_space, "wu%d" % i), (space, "wh%d" % i)):
+                end.must("ip", "link", "set", name, "mtu", str(self.wire_mtu))
             self.unit_space.must("ip", "addr", "add", "198.51.100.%d/31" % (2 * i), "dev", "wu%d" % i)
             space.must("ip", "addr", "add", "198.51.100.%d/31" % (2 * i + 1), "dev", "wh%d" % i)
         if not os.path.exists("/dev/net/tun"):
