@@ -26,7 +26,8 @@ from script import Skip  # noqa: E402
 
 ROUNDS = 5
 SECONDS = 2
-IDLE_S = 5
+IDLE_S = 10
+STILL_S = 2
 TRIES = 5
 DATAGRAM_BYTES = 64
 TUNNEL_PORT = "7777"
@@ -108,9 +109,18 @@ class SplitCard(Way):
         return super().pids() + [end.process.pid for end in self.card.ends]
 
     def quiet(self):
-        """Nothing is sent: IPv6 looks for routers and neighbours by itself."""
+        """Nothing is sent: IPv6 looks for routers and neighbours by itself, and says farewell to its groups."""
         for namespace in (self.server, self.host, self.card.unit_space):
             namespace.must("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6")
+        frames = None
+        while frames != self.frames():
+            frames = self.frames()
+            time.sleep(STILL_S)
+
+    def frames(self):
+        """That the server and the host have sent to each other so far."""
+        return [json.loads(namespace.must("ip", "-j", "-s", "link", "show", name))[0]["stats64"]["tx"]["packets"]
+                for namespace, name in ((self.server, "srv0"), (self.host, "card0"))]
 
     def counted(self):
         link = self.card.hosts[0].link()
