@@ -630,9 +630,9 @@ TEST(test_lan_tap_flows_are_carried_by_several_queues_each_in_order)
 	b = lan_bed_make();
 	t = queues_up(b);
 	look_by_queue(fds);
-	for (uint8_t number = 0; number < EACH; number++) {
+	for (int number = 0; number < EACH; number++) {
 		for (uint32_t flow = 0; flow < FLOWS; flow++) {
-			struct lan_frame f = datagram_in(b, flow, number);
+			struct lan_frame f = datagram_in(b, flow, (uint8_t)number);
 
 			EXPECT_EQ(lan_send(t, &f, 1), 1);
 		}
