@@ -244,14 +244,21 @@ enum socket_result socket_recv(int fd, const struct span_list *l, size_t *n)
 	return result_of(call_recvmsg(fd, &m), n);
 }
 
-enum socket_result socket_send(int fd, const struct span_list *l, size_t *n)
+static ssize_t list_send(int fd, const struct span_list *l)
 {
 	struct msghdr m;
 
 	if (l->count == 1)
-		return result_of(call_send(fd, l->spans[0].bytes, l->spans[0].length), n);
+		return call_send(fd, l->spans[0].bytes, l->spans[0].length);
 	m = message_of(l);
-	return result_of(call_sendmsg(fd, &m), n);
+	return call_sendmsg(fd, &m);
+}
+
+enum socket_result socket_send(int fd, const struct span_list *l, size_t *n)
+{
+	enum socket_result r = result_of(list_send(fd, l), n);
+
+	return r == SOCKET_LOST && errno != EPIPE && errno != ECONNRESET ? SOCKET_SILENT : r;
 }
 
 void socket_watch_peer(int fd, uint64_t silence_ns)

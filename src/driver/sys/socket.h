@@ -29,10 +29,19 @@ enum weft_reason socket_route(const struct weft_address *to, struct weft_address
 /* Whether sockets of this host may have the address; else WEFT_R_ADDRESS. */
 enum weft_reason socket_own(const struct weft_address *at);
 
-/* SOCKET_MISSING: memory of the list is not mapped; no byte was moved. */
-enum socket_result { SOCKET_MOVED = 0, SOCKET_WAIT, SOCKET_END, SOCKET_MISSING, SOCKET_LOST };
+enum socket_result {
+	SOCKET_MOVED = 0,
+	SOCKET_WAIT,
+	SOCKET_END,
+	SOCKET_MISSING, /* memory of the list is not mapped; no byte was moved */
+	SOCKET_LOST,
+	SOCKET_SILENT /* nothing can be sent to the peer, which has not closed or reset it */
+};
 
-/* Moves bytes; *n says how many with SOCKET_MOVED. */
+/*
+ * Moves bytes; *n says how many with SOCKET_MOVED. An error is told once: after one of sending,
+ * receiving tells of an end, as if the peer had closed the connection.
+ */
 enum socket_result socket_recv(int fd, const struct span_list *l, size_t *n);
 enum socket_result socket_send(int fd, const struct span_list *l, size_t *n);
 

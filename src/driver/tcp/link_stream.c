@@ -42,6 +42,7 @@ bool link_stream_input(struct link *link)
 			link->core->sink_gone(link);
 			return true;
 		case SOCKET_LOST:
+		case SOCKET_SILENT:
 			link_stream_lost(link);
 			return true;
 		}
@@ -80,6 +81,9 @@ static bool stream_output(struct link *link)
 		case SOCKET_MISSING:
 			link->core->source_gone(link);
 			break; /* what says so goes out */
+		case SOCKET_SILENT:
+			link_stream_lost(link);
+			return true;
 		default:
 			/* Unread bytes may tell why: a Terminate before the peer's reset. */
 			(void)link_stream_input(link);
