@@ -248,7 +248,7 @@ void engine_look_ahead(const struct fabric *f);
 /* What owners need that are told next. */
 void engine_fetch_ready(const struct fabric *f);
 
-/* What an owner needs who will look at a frame that has come. */
+/* What an owner needs to look at a frame that has come. */
 void engine_fetch_came(const struct fabric *f, const struct engine_owner *o,
 		       const struct fabric_frame *fr);
 
